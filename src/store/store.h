@@ -1,0 +1,91 @@
+/*
+ * What must survive: documents, events, counters. One instance a manager; all calls on the loop's
+ * thread. Changes are staged; at the end of the loop's turn everything staged is committed as one
+ * transaction with one new revision (group commit, synchronous=FULL) by the store's own thread,
+ * while the next turn may stage more. store_after is how replies and orders wait for it.
+ *
+ * A failed commit or fsync is final: fatal() is called and must not return (the process exits; what
+ * was acknowledged is safe, what was not is retried by its asker).
+ *
+ * The manager keeps live documents in memory; the store is read at start, and for lists of what has
+ * ended. Reads see staged changes only once they are committed.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <uv.h>
+
+#include "base/err.h"
+
+struct store;
+
+struct store_doc {
+    const char *kind; /* "session", "node", "group", "user", "token", "volume", "image" */
+    const char *id;   /* unique within its kind */
+    /* Columns that lists can be filtered and sorted by; NULL or 0 when the kind has none. */
+    const char *name, *owner, *state;
+    uint64_t num;
+    const char *body; /* JSON text */
+};
+
+struct store_event {
+    uint64_t revision;   /* of the commit that carried it */
+    uint64_t seq;        /* strictly growing over all events */
+    uint64_t usec;       /* real time */
+    const char *type;    /* "session.state", "node.state", ... */
+    const char *subject; /* id of the session, node, ... it is about */
+    const char *owner;   /* user whose it is, or "" */
+    const char *body;    /* JSON text */
+};
+
+struct store_filter {
+    const char *kind;
+    const char *owner, *state, *not_state, *name; /* NULL: any */
+    uint64_t before_num; /* 0: from the newest; else num < before_num (lists go newest first) */
+    uint32_t limit;      /* 0: no limit */
+};
+
+struct store_opts {
+    const char *path; /* of the SQLite file; NULL: in memory (for tests) */
+    uv_loop_t *loop;
+    void (*fatal)(void *arg, const char *text);
+    void *arg;
+};
+
+int store_open(const struct store_opts *opts, struct store **ret, struct err *err);
+/* Commits what is staged, waits for it, runs what store_after holds, closes. */
+void store_close(struct store *s);
+
+/* Stage a document (insert or replace), a removal, an event. Everything is copied. */
+void store_put(struct store *s, const struct store_doc *doc);
+void store_del(struct store *s, const char *kind, const char *id);
+void store_event(struct store *s, const char *type, const char *subject, const char *owner,
+    const char *body);
+
+/* Run fn once everything staged so far is durable: from the loop, never from inside this call,
+ * in the order of the calls. With nothing staged or in flight it runs at the end of this turn. */
+void store_after(struct store *s, void (*fn)(void *arg), void *arg);
+/* Called after each commit with its events, in order; set once. Before the store_after callbacks
+ * of the same commit. */
+void store_on_commit(struct store *s,
+    void (*fn)(void *arg, uint64_t revision, const struct store_event *events, size_t count),
+    void *arg);
+/* Commit what is staged now and wait (start and shutdown only). */
+int store_sync(struct store *s, struct err *err);
+
+/* Revision of the last durable commit. */
+uint64_t store_revision(const struct store *s);
+/* Next value of a named counter (1, 2, 3, ...), staged with everything else; survives. */
+uint64_t store_next(struct store *s, const char *counter);
+
+/* Read. fn returns < 0 to stop with that code. doc and event are valid during fn only. */
+int store_get(struct store *s, const char *kind, const char *id,
+    int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct err *err); /* -ENOENT */
+int store_list(struct store *s, const struct store_filter *filter,
+    int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct err *err);
+/* Events with revision > after, oldest first, at most limit. -ESTALE when events after it have been
+ * dropped already (kept: the last 100,000). owner NULL: all. */
+int store_events(struct store *s, uint64_t after, uint32_t limit, const char *owner,
+    int (*fn)(void *arg, const struct store_event *event), void *arg, struct err *err);
+
+#endif
