@@ -2,7 +2,6 @@
  * Sessions as the API shows them. Never in here: keys, the overlay's number, the master port (it is
  * in the environment of those whom it concerns).
  */
-#include "base/strv.h"
 #include "model/ip.h"
 #include "wire/node.h"
 #include "wire/public.h"
@@ -97,7 +96,7 @@ static json_t *env_to_json(const struct session *s)
 {
     json_t *obj = json_object();
 
-    strv_for_each (entry, s->env) {
+    for (char *const *entry = s->env; entry && *entry; entry++) {
         const char *equals = strchr(*entry, '=');
         _cleanup_free_ char *key = NULL;
 
