@@ -2,19 +2,24 @@
 #ifndef TESTS_STORE_FIXTURE_H
 #define TESTS_STORE_FIXTURE_H
 
+/* cmocka.h wants the others before it. */
+/* clang-format off */
 #include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+/* clang-format on */
 
 #include "base/buf.h"
 #include "base/fs.h"
 #include "store/store.h"
 
-#include <cmocka.h>
-
 struct fixture {
     uv_loop_t loop;
     struct store *store;
     char dir[64];
-    char path[80];
+    char path[128];
     struct buf log; /* what callbacks noted, in order */
 };
 
@@ -91,8 +96,8 @@ static inline int teardown(void **state)
     return 0;
 }
 
-static inline void put_session(struct fixture *f, uint64_t num, const char *owner,
-    const char *state)
+static inline void put_session(
+    struct fixture *f, uint64_t num, const char *owner, const char *state)
 {
     char id[32], name[32], body[64];
 
@@ -131,6 +136,27 @@ static inline const char *list_ids(struct fixture *f, const struct store_filter 
 static inline int ignore_doc(UNUSED void *arg, UNUSED const struct store_doc *doc)
 {
     return 0;
+}
+
+static inline int ignore_event(UNUSED void *arg, UNUSED const struct store_event *event)
+{
+    return 0;
+}
+
+static inline int keep_seq(void *arg, const struct store_event *event)
+{
+    *(uint64_t *)arg = event->seq;
+    return 0;
+}
+
+/* Of the newest event. */
+static inline uint64_t last_seq(struct fixture *f)
+{
+    uint64_t seq = 0;
+
+    assert_int_equal(
+        store_events(f->store, store_revision(f->store) - 1, 0, NULL, keep_seq, &seq, NULL), 0);
+    return seq;
 }
 
 #endif

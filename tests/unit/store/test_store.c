@@ -18,8 +18,8 @@ static void take_note(void *arg)
     buf_printf(&now->log, "%s ", n->text);
 }
 
-static void note_commit(void *arg, uint64_t revision, const struct store_event *events,
-    size_t count)
+static void note_commit(
+    void *arg, uint64_t revision, const struct store_event *events, size_t count)
 {
     struct fixture *f = arg;
 
@@ -384,8 +384,8 @@ static void a_list_stops_with_the_code_of_its_callback(void **state)
     int calls = 0;
 
     put_some(f);
-    assert_int_equal(store_list(f->store, &(struct store_filter){.kind = "session"}, stop_at_once,
-                         &calls, NULL),
+    assert_int_equal(
+        store_list(f->store, &(struct store_filter){.kind = "session"}, stop_at_once, &calls, NULL),
         -ECANCELED);
     assert_int_equal(calls, 1);
 }
@@ -411,8 +411,8 @@ static void a_callback_may_read(void **state)
 
 static int note_event(void *arg, const struct store_event *e)
 {
-    return buf_printf(arg, "%lu/%lu:%s ", (unsigned long)e->revision, (unsigned long)e->seq,
-        e->subject);
+    return buf_printf(
+        arg, "%lu/%lu:%s ", (unsigned long)e->revision, (unsigned long)e->seq, e->subject);
 }
 
 static const char *list_events(struct fixture *f, uint64_t after, uint32_t limit, const char *owner)
