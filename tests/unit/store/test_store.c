@@ -1,4 +1,5 @@
 /* Turns, commits, callbacks and reads, on a store in memory. */
+#include "base/str.h"
 #include "fixture.h"
 
 static struct fixture *now; /* of the running test, for callbacks without an argument to spare */
@@ -255,7 +256,8 @@ static void closing_commits_and_runs_the_waiters(void **state)
     store_close(f->store);
     f->store = NULL;
     assert_true(a.called && b.called);
-    assert_true(strncmp(f->log.data, "commit1[] a commit2[second:s2] b ", 32) == 0);
+    assert_true(str_starts(f->log.data, "commit1[] a commit2[second:s2] "));
+    assert_true(str_ends(f->log.data, " b ")); /* of the second commit, or of a third one */
 }
 
 static void sync_waits_for_what_is_staged(void **state)
