@@ -2,23 +2,14 @@
 #ifndef TESTS_STORE_FIXTURE_H
 #define TESTS_STORE_FIXTURE_H
 
-/* cmocka.h wants the others before it. */
-/* clang-format off */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-/* clang-format on */
-
 #include "base/buf.h"
-#include "base/fs.h"
 #include "store/store.h"
+#include "unit.h"
 
 struct fixture {
     uv_loop_t loop;
     struct store *store;
-    char dir[64];
+    char dir[UNIT_DIR_MAX];
     char path[128];
     struct buf log; /* what callbacks noted, in order */
 };
@@ -39,10 +30,8 @@ static inline int fixture_try_open(struct fixture *f, const char *path, struct e
 static inline void fixture_open(struct fixture *f, const char *path)
 {
     struct err err = ERR_INIT;
-    int r = fixture_try_open(f, path, &err);
 
-    if (r < 0)
-        fail_msg("%s", err_text(&err));
+    assert_ok(fixture_try_open(f, path, &err), &err);
 }
 
 static inline void fixture_run(struct fixture *f)
@@ -61,8 +50,7 @@ static inline struct fixture *fixture_new(void)
 {
     struct fixture *f = xnew(struct fixture);
 
-    snprintf(f->dir, sizeof(f->dir), "/tmp/muster-store-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
+    unit_dir_init(f->dir);
     snprintf(f->path, sizeof(f->path), "%s/muster.db", f->dir);
     f->log = BUF_INIT(1 << 20);
     assert_int_equal(uv_loop_init(&f->loop), 0);
@@ -90,7 +78,7 @@ static inline int teardown(void **state)
 
     fixture_close(f);
     assert_int_equal(uv_loop_close(&f->loop), 0);
-    assert_int_equal(fs_remove_tree(f->dir, NULL), 0);
+    unit_dir_done(f->dir);
     buf_done(&f->log);
     free(f);
     return 0;

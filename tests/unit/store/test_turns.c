@@ -39,7 +39,7 @@ static int begin(void **state)
     return 0;
 }
 
-static void a_hundred_puts_in_one_turn_are_one_revision(void **state)
+TEST(a_hundred_puts_in_one_turn_are_one_revision)
 {
     struct fixture *f = *state;
 
@@ -51,7 +51,7 @@ static void a_hundred_puts_in_one_turn_are_one_revision(void **state)
     assert_int_equal(store_get(f->store, "session", "s100", ignore_doc, NULL, NULL), 0);
 }
 
-static void an_idle_store_does_not_keep_the_loop_alive(void **state)
+TEST(an_idle_store_does_not_keep_the_loop_alive)
 {
     struct fixture *f = *state;
 
@@ -62,7 +62,7 @@ static void an_idle_store_does_not_keep_the_loop_alive(void **state)
     assert_false(uv_loop_alive(&f->loop));
 }
 
-static void waiters_run_in_the_order_of_their_calls(void **state)
+TEST(waiters_run_in_the_order_of_their_calls)
 {
     struct fixture *f = *state;
     struct note a = {"a"}, b = {"b"}, c = {"c"}, d = {"d"};
@@ -80,7 +80,7 @@ static void waiters_run_in_the_order_of_their_calls(void **state)
     assert_int_equal(d.revision, 1);
 }
 
-static void a_waiter_with_nothing_staged_runs_at_the_end_of_the_turn(void **state)
+TEST(a_waiter_with_nothing_staged_runs_at_the_end_of_the_turn)
 {
     struct fixture *f = *state;
     struct note a = {"a"};
@@ -93,7 +93,7 @@ static void a_waiter_with_nothing_staged_runs_at_the_end_of_the_turn(void **stat
     fixture_run(f);
 }
 
-static void a_waiter_with_a_commit_in_flight_waits_for_it(void **state)
+TEST(a_waiter_with_a_commit_in_flight_waits_for_it)
 {
     struct fixture *f = *state;
     struct note a = {"a"}, b = {"b"};
@@ -107,7 +107,7 @@ static void a_waiter_with_a_commit_in_flight_waits_for_it(void **state)
     assert_string_equal(f->log.data, "commit1[] a b ");
 }
 
-static void events_of_a_commit_are_told_before_its_waiters(void **state)
+TEST(events_of_a_commit_are_told_before_its_waiters)
 {
     struct fixture *f = *state;
     struct note a = {"a"};
@@ -127,7 +127,7 @@ static void stage_second(UNUSED void *arg)
     store_event(now->store, "second", "s2", "anna", "{}");
 }
 
-static void what_a_waiter_stages_is_the_next_revision(void **state)
+TEST(what_a_waiter_stages_is_the_next_revision)
 {
     struct fixture *f = *state;
 
@@ -147,7 +147,7 @@ static void stage_in_timer(UNUSED uv_timer_t *timer)
     put_session(now, ++num, "anna", "running");
 }
 
-static void a_turn_of_a_timer_is_committed_while_the_loop_sleeps(void **state)
+TEST(a_turn_of_a_timer_is_committed_while_the_loop_sleeps)
 {
     struct fixture *f = *state;
     uv_timer_t timer, guard;
@@ -173,7 +173,7 @@ static void stage_in_prepare(uv_prepare_t *prepare)
 }
 
 /* Handles run in some order: one that stages after the store's own must not be slept on. */
-static void work_staged_just_before_the_poll_is_not_slept_on(void **state)
+TEST(work_staged_just_before_the_poll_is_not_slept_on)
 {
     struct fixture *f = *state;
     uv_prepare_t first, last;
@@ -208,7 +208,7 @@ static void say_enough(uv_timer_t *timer)
     uv_close((uv_handle_t *)timer, NULL);
 }
 
-static void a_waiter_that_asks_again_does_not_starve_the_loop(void **state)
+TEST(a_waiter_that_asks_again_does_not_starve_the_loop)
 {
     struct fixture *f = *state;
     bool enough = false;
@@ -228,7 +228,7 @@ static void close_it(UNUSED void *arg)
     buf_puts(&now->log, "closed ");
 }
 
-static void a_waiter_may_close_the_store(void **state)
+TEST(a_waiter_may_close_the_store)
 {
     struct fixture *f = *state;
     struct note a = {"a"}, b = {"b"};
@@ -241,7 +241,7 @@ static void a_waiter_may_close_the_store(void **state)
     assert_string_equal(f->log.data, "a b closed ");
 }
 
-static void closing_commits_and_runs_the_waiters(void **state)
+TEST(closing_commits_and_runs_the_waiters)
 {
     struct fixture *f = *state;
     struct note a = {"a"}, b = {"b"};
@@ -260,7 +260,7 @@ static void closing_commits_and_runs_the_waiters(void **state)
     assert_true(str_ends(f->log.data, " b ")); /* of the second commit, or of a third one */
 }
 
-static void sync_waits_for_what_is_staged(void **state)
+TEST(sync_waits_for_what_is_staged)
 {
     struct fixture *f = *state;
     struct note a = {"a"}, b = {"b"};
@@ -279,7 +279,7 @@ static void sync_waits_for_what_is_staged(void **state)
     fixture_run(f);
 }
 
-static void staged_changes_are_read_only_once_committed(void **state)
+TEST(staged_changes_are_read_only_once_committed)
 {
     struct fixture *f = *state;
     struct err err = ERR_INIT;
@@ -307,7 +307,7 @@ static int check_node(void *arg, const struct store_doc *doc)
     return 17;
 }
 
-static void a_put_replaces_the_whole_document(void **state)
+TEST(a_put_replaces_the_whole_document)
 {
     struct fixture *f = *state;
     struct store_doc doc = {.kind = "node", .id = "n1", .name = "x", .num = 5, .body = "{}"};
@@ -324,7 +324,7 @@ static void a_put_replaces_the_whole_document(void **state)
     assert_int_equal(store_get(f->store, "group", "n1", check_node, NULL, NULL), -ENOENT);
 }
 
-static void counters_count_each_on_its_own(void **state)
+TEST(counters_count_each_on_its_own)
 {
     struct fixture *f = *state;
 
@@ -352,7 +352,7 @@ static void put_some(struct fixture *f)
 
 #define IDS(...) list_ids(f, &(struct store_filter){.kind = "session", __VA_ARGS__})
 
-static void lists_are_filtered_and_go_newest_first(void **state)
+TEST(lists_are_filtered_and_go_newest_first)
 {
     struct fixture *f = *state;
 
@@ -380,7 +380,7 @@ static int stop_at_once(void *arg, UNUSED const struct store_doc *doc)
     return -ECANCELED;
 }
 
-static void a_list_stops_with_the_code_of_its_callback(void **state)
+TEST(a_list_stops_with_the_code_of_its_callback)
 {
     struct fixture *f = *state;
     int calls = 0;
@@ -401,7 +401,7 @@ static int read_inside(void *arg, const struct store_doc *doc)
     return store_list(f->store, &filter, note_doc, &f->log, NULL);
 }
 
-static void a_callback_may_read(void **state)
+TEST(a_callback_may_read)
 {
     struct fixture *f = *state;
     struct store_filter filter = {.kind = "session", .limit = 2};
@@ -425,7 +425,7 @@ static const char *list_events(struct fixture *f, uint64_t after, uint32_t limit
     return f->log.data;
 }
 
-static void events_are_read_from_a_revision_on(void **state)
+TEST(events_are_read_from_a_revision_on)
 {
     struct fixture *f = *state;
 
@@ -443,7 +443,7 @@ static void events_are_read_from_a_revision_on(void **state)
     assert_string_equal(list_events(f, 0, 1, "ben"), "1/2:b ");
 }
 
-static void a_limit_never_cuts_a_revision_of_events_in_two(void **state)
+TEST(a_limit_never_cuts_a_revision_of_events_in_two)
 {
     struct fixture *f = *state;
 
@@ -457,33 +457,33 @@ static void a_limit_never_cuts_a_revision_of_events_in_two(void **state)
     assert_string_equal(list_events(f, 0, 3, NULL), "1/1:a 1/2:b 2/3:a 2/4:b ");
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, teardown)
+#define ROW(fn) cmocka_unit_test_setup_teardown(fn, begin, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_hundred_puts_in_one_turn_are_one_revision),
-        TEST(an_idle_store_does_not_keep_the_loop_alive),
-        TEST(waiters_run_in_the_order_of_their_calls),
-        TEST(a_waiter_with_nothing_staged_runs_at_the_end_of_the_turn),
-        TEST(a_waiter_with_a_commit_in_flight_waits_for_it),
-        TEST(events_of_a_commit_are_told_before_its_waiters),
-        TEST(what_a_waiter_stages_is_the_next_revision),
-        TEST(a_turn_of_a_timer_is_committed_while_the_loop_sleeps),
-        TEST(work_staged_just_before_the_poll_is_not_slept_on),
-        TEST(a_waiter_that_asks_again_does_not_starve_the_loop),
-        TEST(a_waiter_may_close_the_store),
-        TEST(closing_commits_and_runs_the_waiters),
-        TEST(sync_waits_for_what_is_staged),
-        TEST(staged_changes_are_read_only_once_committed),
-        TEST(a_put_replaces_the_whole_document),
-        TEST(counters_count_each_on_its_own),
-        TEST(lists_are_filtered_and_go_newest_first),
-        TEST(a_list_stops_with_the_code_of_its_callback),
-        TEST(a_callback_may_read),
-        TEST(events_are_read_from_a_revision_on),
-        TEST(a_limit_never_cuts_a_revision_of_events_in_two),
+        ROW(a_hundred_puts_in_one_turn_are_one_revision),
+        ROW(an_idle_store_does_not_keep_the_loop_alive),
+        ROW(waiters_run_in_the_order_of_their_calls),
+        ROW(a_waiter_with_nothing_staged_runs_at_the_end_of_the_turn),
+        ROW(a_waiter_with_a_commit_in_flight_waits_for_it),
+        ROW(events_of_a_commit_are_told_before_its_waiters),
+        ROW(what_a_waiter_stages_is_the_next_revision),
+        ROW(a_turn_of_a_timer_is_committed_while_the_loop_sleeps),
+        ROW(work_staged_just_before_the_poll_is_not_slept_on),
+        ROW(a_waiter_that_asks_again_does_not_starve_the_loop),
+        ROW(a_waiter_may_close_the_store),
+        ROW(closing_commits_and_runs_the_waiters),
+        ROW(sync_waits_for_what_is_staged),
+        ROW(staged_changes_are_read_only_once_committed),
+        ROW(a_put_replaces_the_whole_document),
+        ROW(counters_count_each_on_its_own),
+        ROW(lists_are_filtered_and_go_newest_first),
+        ROW(a_list_stops_with_the_code_of_its_callback),
+        ROW(a_callback_may_read),
+        ROW(events_are_read_from_a_revision_on),
+        ROW(a_limit_never_cuts_a_revision_of_events_in_two),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(tests);
 }

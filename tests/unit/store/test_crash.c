@@ -174,7 +174,7 @@ static void check_whole(struct store *s)
     assert(t.docs == t.events && !t.gap);
 }
 
-static void nothing_acknowledged_is_lost_to_kill_9(void **state)
+TEST(nothing_acknowledged_is_lost_to_kill_9)
 {
     struct fixture *f = *state;
     unsigned seed = (unsigned)getpid();
@@ -199,7 +199,7 @@ static void nothing_acknowledged_is_lost_to_kill_9(void **state)
     }
 }
 
-static void the_holder_of_a_stale_lock_file_does_not_count(void **state)
+TEST(the_holder_of_a_stale_lock_file_does_not_count)
 {
     struct fixture *f = *state;
     struct child c = child_start(f->path, "100", NULL);
@@ -248,7 +248,7 @@ static void run_on_a_small_disk(struct fixture *f)
     _exit(0);
 }
 
-static void a_full_disk_is_fatal_and_loses_nothing_acknowledged(void **state)
+TEST(a_full_disk_is_fatal_and_loses_nothing_acknowledged)
 {
     struct fixture *f = *state;
     int status = 0;
@@ -286,12 +286,12 @@ static void expect_killed(struct fixture *f, const char *crash, uint64_t revisio
     buf_done(&c.out);
 }
 
-static void killed_before_a_commit_it_is_not_there(void **state)
+TEST(killed_before_a_commit_it_is_not_there)
 {
     expect_killed(*state, "store.before_commit=kill@3", 2);
 }
 
-static void killed_after_a_commit_it_is_there_though_nobody_was_told(void **state)
+TEST(killed_after_a_commit_it_is_there_though_nobody_was_told)
 {
     expect_killed(*state, "store.after_commit=kill@3", 3);
 }
@@ -307,29 +307,29 @@ static void expect_fatal(struct fixture *f, const char *crash, const char *text)
     buf_done(&c.out);
 }
 
-static void a_failed_commit_is_fatal(void **state)
+TEST(a_failed_commit_is_fatal)
 {
     expect_fatal(*state, "store.before_commit=fail@2", "fatal crash point 'store.before_commit'");
     expect_fatal(*state, "store.after_commit=fail@2", "fatal crash point 'store.after_commit'");
 }
 #endif
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define ROW(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(nothing_acknowledged_is_lost_to_kill_9),
-        TEST(the_holder_of_a_stale_lock_file_does_not_count),
-        TEST(a_full_disk_is_fatal_and_loses_nothing_acknowledged),
+        ROW(nothing_acknowledged_is_lost_to_kill_9),
+        ROW(the_holder_of_a_stale_lock_file_does_not_count),
+        ROW(a_full_disk_is_fatal_and_loses_nothing_acknowledged),
 #ifdef MUSTER_CRASH_POINTS
-        TEST(killed_before_a_commit_it_is_not_there),
-        TEST(killed_after_a_commit_it_is_there_though_nobody_was_told),
-        TEST(a_failed_commit_is_fatal),
+        ROW(killed_before_a_commit_it_is_not_there),
+        ROW(killed_after_a_commit_it_is_there_though_nobody_was_told),
+        ROW(a_failed_commit_is_fatal),
 #endif
     };
 
     if (argc == 3 && strcmp(argv[0], "child") == 0)
         return child_main(argv[1], strtoull(argv[2], NULL, 10));
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(tests);
 }

@@ -32,7 +32,7 @@ static mode_t mode_of(const char *path)
     return st.st_mode & 07777;
 }
 
-static void a_file_opened_again_has_everything(void **state)
+TEST(a_file_opened_again_has_everything)
 {
     struct fixture *f = *state;
 
@@ -55,7 +55,7 @@ static void a_file_opened_again_has_everything(void **state)
     assert_int_equal(last_seq(f), 2);
 }
 
-static void all_its_files_are_private(void **state)
+TEST(all_its_files_are_private)
 {
     struct fixture *f = *state;
     const char *const ends[] = {"", "-wal", "-shm", ".lock"};
@@ -71,7 +71,7 @@ static void all_its_files_are_private(void **state)
     }
 }
 
-static void a_file_that_others_can_read_is_made_private(void **state)
+TEST(a_file_that_others_can_read_is_made_private)
 {
     struct fixture *f = *state;
 
@@ -82,7 +82,7 @@ static void a_file_that_others_can_read_is_made_private(void **state)
     assert_int_equal(mode_of(f->path), 0600);
 }
 
-static void a_second_opener_is_refused_and_told_who_has_it(void **state)
+TEST(a_second_opener_is_refused_and_told_who_has_it)
 {
     struct fixture *f = *state, *other = fixture_new();
     _cleanup_free_ char *link = xasprintf("%s/link.db", f->dir);
@@ -104,7 +104,7 @@ static void a_second_opener_is_refused_and_told_who_has_it(void **state)
     teardown((void **)&other);
 }
 
-static void a_newer_schema_is_refused_and_left_alone(void **state)
+TEST(a_newer_schema_is_refused_and_left_alone)
 {
     struct fixture *f = *state;
     _cleanup_free_ char *before = NULL, *after = NULL;
@@ -121,7 +121,7 @@ static void a_newer_schema_is_refused_and_left_alone(void **state)
     assert_memory_equal(before, after, before_len);
 }
 
-static void a_database_of_another_program_is_refused(void **state)
+TEST(a_database_of_another_program_is_refused)
 {
     struct fixture *f = *state;
 
@@ -131,7 +131,7 @@ static void a_database_of_another_program_is_refused(void **state)
     expect_refused(f, -EINVAL, "is a database of another program");
 }
 
-static void a_file_that_is_no_database_is_refused(void **state)
+TEST(a_file_that_is_no_database_is_refused)
 {
     struct fixture *f = *state;
 
@@ -148,7 +148,7 @@ static void make_big(struct fixture *f)
     fixture_close(f);
 }
 
-static void a_cut_file_is_refused(void **state)
+TEST(a_cut_file_is_refused)
 {
     struct fixture *f = *state;
 
@@ -157,7 +157,7 @@ static void a_cut_file_is_refused(void **state)
     expect_refused(f, -EUCLEAN, "is damaged or not a store: restore it from a backup");
 }
 
-static void a_file_with_an_overwritten_page_is_refused(void **state)
+TEST(a_file_with_an_overwritten_page_is_refused)
 {
     struct fixture *f = *state;
     char page[4096];
@@ -171,7 +171,7 @@ static void a_file_with_an_overwritten_page_is_refused(void **state)
     expect_refused(f, -EUCLEAN, "is damaged or not a store: restore it from a backup");
 }
 
-static void a_folder_that_is_not_there_is_named(void **state)
+TEST(a_folder_that_is_not_there_is_named)
 {
     struct fixture *f = *state;
 
@@ -180,7 +180,7 @@ static void a_folder_that_is_not_there_is_named(void **state)
     expect_refused(f, -ENOENT, "/no/muster.db': No such file or directory");
 }
 
-static void a_folder_is_no_store(void **state)
+TEST(a_folder_is_no_store)
 {
     struct fixture *f = *state;
 
@@ -191,7 +191,7 @@ static void a_folder_is_no_store(void **state)
     assert_int_equal(unlink(lock), 0);
 }
 
-static void a_path_may_hold_any_character(void **state)
+TEST(a_path_may_hold_any_character)
 {
     struct fixture *f = *state;
 
@@ -204,24 +204,24 @@ static void a_path_may_hold_any_character(void **state)
     assert_string_equal(list_ids(f, &(struct store_filter){.kind = "session"}), "s1 ");
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define ROW(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_file_opened_again_has_everything),
-        TEST(all_its_files_are_private),
-        TEST(a_file_that_others_can_read_is_made_private),
-        TEST(a_second_opener_is_refused_and_told_who_has_it),
-        TEST(a_newer_schema_is_refused_and_left_alone),
-        TEST(a_database_of_another_program_is_refused),
-        TEST(a_file_that_is_no_database_is_refused),
-        TEST(a_cut_file_is_refused),
-        TEST(a_file_with_an_overwritten_page_is_refused),
-        TEST(a_folder_that_is_not_there_is_named),
-        TEST(a_folder_is_no_store),
-        TEST(a_path_may_hold_any_character),
+        ROW(a_file_opened_again_has_everything),
+        ROW(all_its_files_are_private),
+        ROW(a_file_that_others_can_read_is_made_private),
+        ROW(a_second_opener_is_refused_and_told_who_has_it),
+        ROW(a_newer_schema_is_refused_and_left_alone),
+        ROW(a_database_of_another_program_is_refused),
+        ROW(a_file_that_is_no_database_is_refused),
+        ROW(a_cut_file_is_refused),
+        ROW(a_file_with_an_overwritten_page_is_refused),
+        ROW(a_folder_that_is_not_there_is_named),
+        ROW(a_folder_is_no_store),
+        ROW(a_path_may_hold_any_character),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(tests);
 }

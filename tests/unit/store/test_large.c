@@ -98,7 +98,7 @@ static void check_steps(sqlite3 *db, const struct query *q)
             "%lu steps for %lu rows by %s", (unsigned long)steps, (unsigned long)rows, q->index);
 }
 
-static void every_filter_has_an_index_and_a_page_costs_a_page(void **state)
+TEST(every_filter_has_an_index_and_a_page_costs_a_page)
 {
     struct fixture *f = *state;
     sqlite3 *db = NULL;
@@ -125,7 +125,7 @@ static int take_row(void *arg, const struct store_doc *doc)
     return 0;
 }
 
-static void pages_give_every_session_once_newest_first(void **state)
+TEST(pages_give_every_session_once_newest_first)
 {
     struct fixture *f = *state;
     struct page p = {.last_num = UINT64_MAX};
@@ -144,7 +144,7 @@ static void pages_give_every_session_once_newest_first(void **state)
         (unsigned long)((clock_mono_usec() - began) / USEC_PER_MSEC));
 }
 
-static void what_still_runs_is_found_among_all_that_has_ended(void **state)
+TEST(what_still_runs_is_found_among_all_that_has_ended)
 {
     struct fixture *f = *state;
     struct page p = {.last_num = UINT64_MAX};
@@ -180,7 +180,7 @@ static uint64_t count_events(struct fixture *f, uint64_t after)
     return count;
 }
 
-static void only_so_many_events_are_kept_and_who_asks_for_older_is_told(void **state)
+TEST(only_so_many_events_are_kept_and_who_asks_for_older_is_told)
 {
     struct fixture *f = *state;
     struct err err = ERR_INIT;
