@@ -72,13 +72,14 @@ static int errno_of(int code)
 int sqlite_fail(const struct sqlite *q, sqlite3 *db, struct err *err, const char *what)
 {
     int code = sqlite3_errcode(db) & 0xff, sys = sqlite3_system_errno(db);
-    const char *text = sqlite3_errmsg(db);
-    const char *path = q->path ? q->path : "in memory";
+    const char *text = sqlite3_errmsg(db), *why = "";
+    char tmp[96];
 
     /* For other codes the system's errno is a leftover. */
     if ((code == SQLITE_IOERR || code == SQLITE_CANTOPEN) && sys > 0)
-        return err_sys(err, errno_of(code), "store '%s': %s: %s (errno %d)", path, what, text, sys);
-    return err_set(err, errno_of(code), "store '%s': %s: %s", path, what, text);
+        why = strerror_r(sys, tmp, sizeof(tmp));
+    return err_set(err, errno_of(code), "store '%s': %s: %s%s%s", q->path ? q->path : "in memory",
+        what, text, *why ? ": " : "", why);
 }
 
 int sqlite_number(struct sqlite *q, sqlite3 *db, const char *sql, uint64_t *ret, struct err *err)

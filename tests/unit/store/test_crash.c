@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "fixture.h"
@@ -62,6 +63,7 @@ static int child_main(const char *path, size_t body_bytes)
     struct store_opts opts = {.path = path, .loop = &loop, .fatal = child_fatal};
     struct store *s;
 
+    signal(SIGXFSZ, SIG_IGN); /* too large is an error of write(2) then */
     uv_loop_init(&loop);
     if (store_open(&opts, &s, &err) < 0) {
         dprintf(STDOUT_FILENO, "open %s\n", err_text(&err));
@@ -266,6 +268,30 @@ TEST(a_full_disk_is_fatal_and_loses_nothing_acknowledged)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* The log fits, but not what is written back from it into the file, which nobody waits for. */
+TEST(a_failure_to_write_the_log_back_is_fatal)
+{
+    struct fixture *f = *state;
+    struct rlimit old, small;
+    struct child c;
+    uint64_t max = 0;
+    int status;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = (struct rlimit){.rlim_cur = 6 << 20, .rlim_max = old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    c = child_start(f->path, "3000", NULL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    status = child_end(&c);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), CHILD_FATAL);
+    assert_non_null(strstr(c.out.data, "cannot checkpoint: disk I/O error: File too large\n"));
+    fixture_open(f, f->path);
+    assert_true(check_acknowledged(f->store, c.out.data, &max) > 10);
+    check_whole(f->store);
+    buf_done(&c.out);
+}
+
 /* ---- named crash points ---- */
 
 #ifdef MUSTER_CRASH_POINTS
@@ -322,6 +348,7 @@ int main(int argc, char **argv)
         ROW(nothing_acknowledged_is_lost_to_kill_9),
         ROW(the_holder_of_a_stale_lock_file_does_not_count),
         ROW(a_full_disk_is_fatal_and_loses_nothing_acknowledged),
+        ROW(a_failure_to_write_the_log_back_is_fatal),
 #ifdef MUSTER_CRASH_POINTS
         ROW(killed_before_a_commit_it_is_not_there),
         ROW(killed_after_a_commit_it_is_there_though_nobody_was_told),

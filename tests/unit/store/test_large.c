@@ -157,6 +157,18 @@ TEST(what_still_runs_is_found_among_all_that_has_ended)
         (unsigned long)((clock_mono_usec() - began) / USEC_PER_MSEC));
 }
 
+/* Never written back, the log would have 48 MB here. */
+TEST(the_log_is_written_back_and_used_again)
+{
+    struct fixture *f = *state;
+    _cleanup_free_ char *path = xasprintf("%s-wal", f->path);
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    print_message("log of %lu KiB\n", (unsigned long)st.st_size / 1024);
+    assert_true(st.st_size < 16 << 20);
+}
+
 static void stage_events(struct fixture *f, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -213,6 +225,7 @@ int main(void)
         cmocka_unit_test(every_filter_has_an_index_and_a_page_costs_a_page),
         cmocka_unit_test(pages_give_every_session_once_newest_first),
         cmocka_unit_test(what_still_runs_is_found_among_all_that_has_ended),
+        cmocka_unit_test(the_log_is_written_back_and_used_again),
         cmocka_unit_test(only_so_many_events_are_kept_and_who_asks_for_older_is_told),
     };
 
