@@ -6,6 +6,8 @@
 static const char *const crash_points[] = {
     "place.after_commit",
     "container.after_mount",
+    "import.before_rename",
+    "import.before_record",
 };
 
 #endif
