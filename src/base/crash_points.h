@@ -8,6 +8,8 @@ static const char *const crash_points[] = {
     "container.after_mount",
     "store.before_commit",
     "store.after_commit",
+    "import.before_rename",
+    "import.before_record",
 };
 
 #endif
