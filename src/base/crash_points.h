@@ -6,6 +6,9 @@
 static const char *const crash_points[] = {
     "place.after_commit",
     "container.after_mount",
+    "net.after_filter",
+    "net.after_link",
+    "net.after_port",
 };
 
 #endif
