@@ -195,11 +195,13 @@ int node_net_watch(int *ret_fd, struct err *err)
 {
     _cleanup_close_ int fd =
         socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
+    struct sockaddr_nl any = {.nl_family = AF_NETLINK};
     int group = NFNLGRP_NFTABLES;
 
     if (fd < 0)
         return err_sys(err, -errno, "cannot open a netfilter socket");
-    if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0)
+    if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 ||
+        setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0)
         return err_sys(err, -errno, "cannot watch nftables");
     *ret_fd = TAKE_FD(fd);
     return 0;
