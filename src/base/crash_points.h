@@ -10,6 +10,9 @@ static const char *const crash_points[] = {
     "store.after_commit",
     "import.before_rename",
     "import.before_record",
+    "net.after_filter",
+    "net.after_link",
+    "net.after_port",
 };
 
 #endif
