@@ -10,8 +10,8 @@
  * All are idempotent. Nothing an image contains is trusted: its /etc, /etc/passwd, /dev, /proc may
  * be links, FIFOs or huge (fs_open_beneath with in_root, O_NOFOLLOW, sizes checked).
  */
-#ifndef AGENT_ROOTFS_H
-#define AGENT_ROOTFS_H
+#ifndef AGENT_CT_ROOTFS_H
+#define AGENT_CT_ROOTFS_H
 
 #include "wire/assignment.h"
 
