@@ -1,6 +1,7 @@
 /* Errors with text on the caller's stack. Owns nothing. */
 #include "base/err.h"
 
+PRINTF_LIKE(4, 0)
 static int set_va(struct err *err, int code, bool with_errno, const char *fmt, va_list ap)
 {
     assert(code < 0);

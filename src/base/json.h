@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-void json_decrefp(json_t **j); /* for _cleanup_(json_decrefp) */
+/* json_decrefp, for _cleanup_(json_decrefp), is jansson's. */
 
 /* Parse one document: at most max bytes, depth 32, no duplicate keys, no NUL in strings, nothing
  * behind it. Owned by the caller. -EINVAL with line and reason. */

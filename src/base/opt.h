@@ -24,7 +24,7 @@ struct opt {
     const char *name;
     enum opt_type type;
     size_t offset;     /* of the member in the configuration struct */
-    const char *dflt;  /* text as in the file; NULL: unset (NULL, 0, false) */
+    const char *dflt;  /* text as in the file, a list with commas; NULL: unset (NULL, 0, false) */
     const char *arg;   /* "PATH", "HOST:PORT"; NULL for OPT_BOOL */
     const char *help;  /* one sentence, no full stop */
     char short_name;   /* 0: none */

@@ -1,0 +1,11 @@
+/* Every named crash point: "component.after_or_before_what". A lint compares this table with the
+ * calls of crash_point and with the tests. Included by crash.c only. */
+#ifndef BASE_CRASH_POINTS_H
+#define BASE_CRASH_POINTS_H
+
+static const char *const crash_points[] = {
+    "place.after_commit",
+    "container.after_mount",
+};
+
+#endif
