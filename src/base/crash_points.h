@@ -5,7 +5,10 @@
 
 static const char *const crash_points[] = {
     "place.after_commit",
+    "container.after_create",
+    "container.after_files",
     "container.after_mount",
+    "container.after_start",
 };
 
 #endif
