@@ -6,11 +6,11 @@
 
 #include "model/words.h"
 
-WORDS_DEFINE(enum container_state, container_state_name, container_state_parse, "waiting",
-    "assigned", "preparing", "ready", "running", "exited", "removed")
+WORDS_DEFINE(container_state, enum container_state, "waiting", "assigned", "preparing", "ready",
+    "running", "exited", "removed")
 
-WORDS_DEFINE(enum container_end, container_end_name, container_end_parse, "none", "exit", "signal",
-    "oom", "start_failed", "monitor_lost", "stopped", "node_lost")
+WORDS_DEFINE(container_end, enum container_end, "none", "exit", "signal", "oom", "start_failed",
+    "monitor_lost", "stopped", "node_lost")
 
 #define TO(state) (1u << CONTAINER_##state)
 

@@ -3,7 +3,7 @@
 
 #include "model/words.h"
 
-WORDS_DEFINE(enum node_state, node_state_name, node_state_parse, "up", "unreachable", "lost")
+WORDS_DEFINE(node_state, enum node_state, "up", "unreachable", "lost")
 
 #define TO(state) (1u << NODE_##state)
 

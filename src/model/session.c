@@ -8,20 +8,19 @@
 #include "base/strv.h"
 #include "model/words.h"
 
-WORDS_DEFINE(enum session_state, session_state_name, session_state_parse, "pending", "preparing",
-    "starting", "running", "stopping", "ended")
+WORDS_DEFINE(session_state, enum session_state, "pending", "preparing", "starting", "running",
+    "stopping", "ended")
 
-WORDS_DEFINE(enum session_result, session_result_name, session_result_parse, "", "succeeded",
-    "failed", "cancelled", "timeout", "lost")
+WORDS_DEFINE(
+    session_result, enum session_result, "", "succeeded", "failed", "cancelled", "timeout", "lost")
 
-WORDS_DEFINE(enum session_kind, session_kind_name, session_kind_parse, "debug", "train")
+WORDS_DEFINE(session_kind, enum session_kind, "debug", "train")
 
-WORDS_DEFINE(enum session_mode, session_mode_name, session_mode_parse, "single-node", "multi-node")
+WORDS_DEFINE(session_mode, enum session_mode, "single-node", "multi-node")
 
-WORDS_DEFINE(enum session_on, session_on_name, session_on_parse, "main", "all")
+WORDS_DEFINE(session_on, enum session_on, "main", "all")
 
-WORDS_DEFINE(enum session_on_failure, session_on_failure_name, session_on_failure_parse, "strict",
-    "tolerant")
+WORDS_DEFINE(session_on_failure, enum session_on_failure, "strict", "tolerant")
 
 #define TO(state) (1u << SESSION_##state)
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/strv.h"
 #include "model/node.h"
+#include "model/path.h"
 #include "model/session.h"
 
 #define CPUS_MILLI_MIN 10
@@ -194,23 +195,6 @@ static int check_env(const struct session *s, struct err *err)
     return 0;
 }
 
-/* Absolute; no empty, "." or ".." part; no slash at the end; nothing that a terminal obeys. */
-static bool path_is_clean(const char *path)
-{
-    if (path[0] != '/' || !str_is_clean(path, strlen(path)))
-        return false;
-    if (path[1] == '\0')
-        return true;
-    while (*path == '/') {
-        size_t len = strcspn(path + 1, "/");
-
-        if (len == 0 || (len <= 2 && strncmp(path + 1, "..", len) == 0))
-            return false;
-        path += 1 + len;
-    }
-    return true;
-}
-
 static int check_path(const char *what, const char *path, struct err *err)
 {
     _cleanup_free_ char *shown = NULL;
@@ -222,16 +206,6 @@ static int check_path(const char *what, const char *path, struct err *err)
         "%s must be an absolute path without '.', '..' or a '/' at its end, not '%s'", what, shown);
 }
 
-/* One lies at or below the other. */
-static bool paths_overlap(const char *a, const char *b)
-{
-    size_t n = MIN_OF(strlen(a), strlen(b));
-
-    if (strncmp(a, b, n) != 0)
-        return false;
-    return a[n] == b[n] || a[n] == '/' || b[n] == '/';
-}
-
 static int check_mount_place(const char *path, struct err *err)
 {
     static const char *const ours[] = {"/etc/muster", "/etc/hosts", "/etc/hostname",
@@ -240,7 +214,7 @@ static int check_mount_place(const char *path, struct err *err)
     if (str_eq(path, "/"))
         return err_set(err, -EINVAL, "a volume cannot be mounted on '/'");
     for (size_t i = 0; i < ARRAY_LEN(ours); i++)
-        if (paths_overlap(path, ours[i]))
+        if (path_overlaps(path, ours[i]))
             return err_set(err, -EINVAL,
                 "a volume cannot be mounted on '%.100s': '%s' is Muster's; take another path", path,
                 ours[i]);
@@ -261,7 +235,7 @@ static int check_mount(const struct session *s, uint32_t i, struct err *err)
     if (r < 0)
         return r;
     for (uint32_t k = 0; k < i; k++)
-        if (paths_overlap(m->path, s->mounts[k].path))
+        if (path_overlaps(m->path, s->mounts[k].path))
             return err_set(err, -EINVAL,
                 "mounts '%.80s' and '%.80s' lie on each other; put them side by side",
                 s->mounts[k].path, m->path);

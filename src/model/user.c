@@ -12,7 +12,7 @@
 #define UID_MINUS_ONE_16 65535
 #define UID_MAX_USED (UINT32_MAX - 1) /* (uid_t)-1 means "no id" to the kernel */
 
-WORDS_DEFINE(enum role, role_name, role_parse, "none", "user", "operator", "admin")
+WORDS_DEFINE(role, enum role, "none", "user", "operator", "admin")
 
 static bool uid_is_reserved(uint32_t uid)
 {

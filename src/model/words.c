@@ -3,12 +3,12 @@
 
 #include "base/str.h"
 
-int word_find(const char *const *words, size_t count, const char *text)
+int words_find(const struct words *words, const char *text)
 {
     if (!text)
         return -EINVAL;
-    for (size_t i = 0; i < count; i++)
-        if (str_eq(words[i], text))
+    for (size_t i = 0; i < words->count; i++)
+        if (str_eq(words->list[i], text))
             return (int)i;
     return -EINVAL;
 }

@@ -1,7 +1,8 @@
 /* Texts that decisions have in common. */
 #include "sched/reason.h"
 
-char *reason_resources(const struct resources *r, const char *gpu_model, char text[REASON_TEXT_MAX])
+char *reason_resources(
+    const struct resources *r, bool with_gpus, const char *gpu_model, char text[REASON_TEXT_MAX])
 {
     struct resources plain = *r;
     size_t n;
@@ -9,7 +10,7 @@ char *reason_resources(const struct resources *r, const char *gpu_model, char te
     plain.gpus = 0;
     resources_format(&plain, text);
     n = strlen(text);
-    if (r->gpus > 0 || gpu_model[0])
+    if (with_gpus)
         snprintf(text + n, REASON_TEXT_MAX - n, ", %u %s%sGPU%s", r->gpus, gpu_model,
             gpu_model[0] ? " " : "", r->gpus == 1 ? "" : "s");
     return text;
@@ -19,7 +20,7 @@ char *reason_gang(const struct session *s, char text[REASON_GANG_MAX])
 {
     char each[REASON_TEXT_MAX];
 
-    reason_resources(&s->each, s->gpu_model, each);
+    reason_resources(&s->each, s->each.gpus > 0, s->gpu_model, each);
     if (s->size == 1)
         snprintf(text, REASON_GANG_MAX, "%s", each);
     else

@@ -108,17 +108,18 @@ static struct resources sum_free(const struct candidate *cand, size_t count)
 static void explain_resources(struct sched_decision *d, const struct candidate *cand, size_t count)
 {
     const struct session *s = d->session;
-    char gang[REASON_GANG_MAX], left[REASON_TEXT_MAX], room[24] = "no room for it";
+    char gang[REASON_GANG_MAX], left[REASON_TEXT_MAX];
     struct resources sum = sum_free(cand, count);
-    const char *model = s->each.gpus ? s->gpu_model : "";
 
     STR_SET(d->code, "resources");
-    if (!s->each.gpus)
-        sum.gpus = 0; /* of no interest */
-    if (s->size > 1)
-        snprintf(room, sizeof(room), "room for %u x", d->largest);
-    say(d, "needs %s; group '%s' has %s now (free on %zu node%s: %s)", reason_gang(s, gang),
-        s->group, room, count, count == 1 ? "" : "s", reason_resources(&sum, model, left));
+    reason_gang(s, gang);
+    reason_resources(&sum, s->each.gpus > 0, s->gpu_model, left);
+    if (s->size == 1)
+        say(d, "needs %s; no node of group '%s' has room for it now (free on %zu node%s: %s)", gang,
+            s->group, count, count == 1 ? "" : "s", left);
+    else
+        say(d, "needs %s; group '%s' has room for %u now (free on %zu node%s: %s)", gang, s->group,
+            d->largest, count, count == 1 ? "" : "s", left);
 }
 
 /* The largest size below the one asked that would fit now. */
