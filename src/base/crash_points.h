@@ -5,6 +5,8 @@
 
 static const char *const crash_points[] = {
     "place.after_commit",
+    "container.after_create",
+    "container.after_files",
     "container.after_mount",
     "store.before_commit",
     "store.after_commit",
@@ -13,6 +15,7 @@ static const char *const crash_points[] = {
     "net.after_filter",
     "net.after_link",
     "net.after_port",
+    "container.after_start",
 };
 
 #endif

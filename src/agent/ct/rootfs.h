@@ -2,16 +2,16 @@
  * A container's files: image blobs mounted once per node, a copy-on-write root on top, and what
  * Muster writes into it. Everything below one folder per container,
  *
- *   RUN/ct/CONTAINER_ID/  merged/ (the root), low/ (idmapped layers), etc/ (tmpfs at /etc/muster),
- *                         sys/, shm/, bundle/config.json, ...
+ *   RUN/ct/CONTAINER_ID/  merged/ (the root), low/ (idmapped layers, on older kernels), vol/ (volumes),
+ *                         etc/ (tmpfs at /etc/muster), sys/, bundle/config.json, ...
  *   STATE/ct/CONTAINER_ID/upper, work
  *
  * so that removing is complete by looking, not by remembering. Calls block; worker threads.
  * All are idempotent. Nothing an image contains is trusted: its /etc, /etc/passwd, /dev, /proc may
  * be links, FIFOs or huge (fs_open_beneath with in_root, O_NOFOLLOW, sizes checked).
  */
-#ifndef AGENT_ROOTFS_H
-#define AGENT_ROOTFS_H
+#ifndef AGENT_CT_ROOTFS_H
+#define AGENT_CT_ROOTFS_H
 
 #include "wire/assignment.h"
 
@@ -43,9 +43,11 @@ int blob_unmount_unused(const struct rootfs_dirs *d, struct err *err);
  * id_ed25519.pub, authorized_keys, known_hosts (every name and address), host_ed25519 (0600,
  * work's), sshd_config (SetEnv for all of the container's environment, PS1 that shows work@NAME),
  * ssh_config; init/plan; record (root-in-container's, bind-mounted read-write).
+ * extra_env: what the node adds to the container's environment (runtime_extra.env); may be NULL.
+ * A root that an agent left half made is taken away and made anew.
  */
 int rootfs_make(const struct rootfs_dirs *d, const struct assignment *a,
-    const struct assigned_container *c, struct err *err);
+    const struct assigned_container *c, char *const *extra_env, struct err *err);
 /* Unmount and delete all of it, the upper too. */
 int rootfs_remove(const struct rootfs_dirs *d, const char *container_id, struct err *err);
 

@@ -6,10 +6,10 @@
  * as v1. Limits per container: cpu quota and weight, memory (swap none), pids, devices. Helpers get
  * the fixed environment of proc.h.
  */
-#ifndef AGENT_RUNTIME_H
-#define AGENT_RUNTIME_H
+#ifndef AGENT_CT_RUNTIME_H
+#define AGENT_CT_RUNTIME_H
 
-#include "agent/rootfs.h"
+#include "agent/ct/rootfs.h"
 #include "base/proc.h"
 
 struct runtime {

@@ -4,8 +4,8 @@
  * ended container's mounts never live on in an older copy and a blob is mounted once.
  * On a hybrid cgroup layout /sys/fs/cgroup/unified is unmounted in it (crun(1) refuses it).
  */
-#ifndef AGENT_MOUNTNS_H
-#define AGENT_MOUNTNS_H
+#ifndef AGENT_CT_MOUNTNS_H
+#define AGENT_CT_MOUNTNS_H
 
 #include "base/err.h"
 

@@ -2,10 +2,10 @@
  * The node's GPUs: real ones by NVML (dlopen) and a CDI specification, or pretend ones
  * ("fake:h100:8") whose device nodes have no driver behind them.
  */
-#ifndef AGENT_GPU_H
-#define AGENT_GPU_H
+#ifndef AGENT_CT_GPU_H
+#define AGENT_CT_GPU_H
 
-#include "agent/runtime.h"
+#include "agent/ct/runtime.h"
 #include "model/node.h"
 
 /* spec: "none", "auto" (NVML if it loads, else none), "fake:MODEL:COUNT". gpus: heap, *ret_count of
