@@ -22,7 +22,7 @@
  *   quarantine       a session the manager does not know: leave it running, keep it out of the way,
  *                    report it: {"cluster", "epoch", "session"}
  *   open_stream      dial a connection of its own for it (terminals and logs never delay the link):
- *                    {"id", "kind": "exec" | "log" | "tcp", "container", "command", "root", "tty",
+ *                    {"id", "kind": "exec" | "log" | "tcp", "container", "command", "env", "root", "tty",
  *                     "rows", "cols", "offset", "since_usec", "follow", "timestamps", "port"}
  *   ping             {"seq"}
  */
@@ -117,6 +117,7 @@ struct link_stream {
     char container[UUID_TEXT_LEN + 1];
     /* exec */
     char **command; /* NULL: a login shell */
+    char **env;     /* K=V, over the container's; identity stays */
     bool root, tty;
     uint16_t rows, cols;
     /* log: from this byte of the log file, but nothing older than since */
