@@ -358,14 +358,14 @@ static const char *end_code(const struct container *c)
 /* A container has died while the session ran (or was about to). */
 static void container_died(struct manager *m, struct session *s, const struct container *c)
 {
-    char what[200];
+    char what[320];
 
     if (s->on_failure == FAIL_TOLERANT && !container_is_main(c))
         return;
     s->exit_code = session_exit_code(c);
     container_end_describe(c, what, sizeof(what));
     launch_stop(m, s, c->end == END_NODE_LOST ? RESULT_LOST : RESULT_FAILED, end_code(c), false,
-        "%s %s%s%s", c->name, what, c->text[0] ? ": " : "", c->text);
+        "%s %s", c->name, what);
 }
 
 static void check_ends(struct manager *m, struct session *s)
@@ -405,9 +405,9 @@ static void progress_preparing(struct manager *m, struct session *s)
     for (uint32_t i = 0; i < s->size; i++) {
         const struct container *c = &s->containers[i];
         if (c->state == CONTAINER_EXITED || c->state == CONTAINER_REMOVED) {
-            char why[640], what[200];
-            snprintf(why, sizeof(why), "%s on %s %s%s%s", c->name, c->node,
-                container_end_describe(c, what, sizeof(what)), c->text[0] ? ": " : "", c->text);
+            char why[480], what[320];
+            snprintf(why, sizeof(why), "%s on %s %s", c->name, c->node,
+                container_end_describe(c, what, sizeof(what)));
             start_failed(m, s, "start_failed", why);
             return;
         }
