@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 
 #include "base/clock.h"
+#include "base/crash.h"
 #include "base/log.h"
 #include "base/strv.h"
 #include "manager/links.h"
@@ -160,6 +161,17 @@ static bool on_node(const struct session *s, const struct mnode *n)
     return false;
 }
 
+/* Durable, and nobody was told yet. */
+static void crash_before_telling(const struct session *s)
+{
+    if (s->state == SESSION_PREPARING)
+        crash_point("place.after_commit", NULL);
+    else if (s->state == SESSION_STARTING)
+        crash_point("barrier.after_commit", NULL);
+    else if (s->state == SESSION_STOPPING)
+        crash_point("stop.after_commit", NULL);
+}
+
 static void tell_dirty(void *arg)
 {
     struct manager *m = arg;
@@ -168,6 +180,7 @@ static void tell_dirty(void *arg)
         const struct session *s = map_get(&m->sessions, d->key);
         if (!s || s->state == SESSION_PENDING)
             continue;
+        crash_before_telling(s);
         map_for_each(e, &m->nodes) {
             struct mnode *n = e->value;
             if (n->link && on_node(s, n))
