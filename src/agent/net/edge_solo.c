@@ -6,7 +6,22 @@
 #include "agent/net/edge_parts.h"
 #include "agent/net/netns.h"
 #include "base/crash.h"
-#include "base/fs.h"
+#include "base/str.h"
+#include "base/strv.h"
+
+/* An edge number that another session has is the caller's mistake: its link is not to be cut. */
+static int check_owner(const struct plan *p, const char *alias, struct err *err)
+{
+    _cleanup_(strv_freep) char **sessions = NULL;
+    int r;
+
+    if (str_is_empty(alias) || str_eq(alias, p->a->session))
+        return 0;
+    r = edge_list(p->n, &sessions, err);
+    if (r == 0 && strv_has(sessions, alias))
+        r = err_set(err, -EEXIST, "edge number %u is session %s's", p->index, alias);
+    return r;
+}
 
 /* Is the uplink there and this session's? 1: yes. What is left of an unfinished one, or of an
  * edge that is gone, is removed. */
@@ -14,19 +29,13 @@ static int uplink_is_made(const struct plan *p, struct netlink *node, struct net
     const char *inner, struct err *err)
 {
     struct netlink_link out = {0}, in = {0};
-    char other[NETNS_PATH_MAX + 8];
     bool has_out = netlink_link_get(node, p->uplink, &out, NULL) == 0;
     bool has_in = netlink_link_get(edge, inner, &in, NULL) == 0;
-    int r = 0;
+    int r = check_owner(p, out.alias, err);
 
-    if (has_out && has_in && strcmp(out.alias, p->a->session) == 0)
+    if (r == 0 && has_out && has_in && str_eq(out.alias, p->a->session))
         return 1;
-    if (has_out && uuid_is_valid(out.alias) && strcmp(out.alias, p->a->session) != 0) {
-        snprintf(other, sizeof(other), "%s/%s", p->n->netns_dir, out.alias);
-        if (fs_exists(other))
-            return err_set(err, -EEXIST, "edge number %u is session %s's", p->index, out.alias);
-    }
-    if (has_out)
+    if (r == 0 && has_out)
         r = netlink_del_link(node, out.index, err);
     if (r == 0 && has_in)
         r = netlink_del_link(edge, in.index, err);

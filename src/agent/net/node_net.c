@@ -79,7 +79,9 @@ static int block_own_address(void *arg, uint32_t index, const struct netlink_add
     if (a->family != AF_INET || index == LOOPBACK_INDEX)
         return 0;
     memcpy(&ip, a->bytes, sizeof(ip));
-    cidr_list_add(arg, ntohl(ip), ntohl(ip));
+    ip = ntohl(ip);
+    if ((ip & 0xffff0000u) != LINK_LOCAL_NET) /* uplinks: blocked anyway, and they come and go */
+        cidr_list_add(arg, ip, ip);
     return 0;
 }
 
