@@ -56,8 +56,8 @@ static int uplink_sysctls(const struct plan *p, struct err *err)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
-        _cleanup_free_ char *name =
-            xasprintf("%s/conf/%s/%s", settings[i].family, p->uplink, settings[i].key);
+        _cleanup_free_ char *name = xasprintf(
+            "%s/conf/%s/%s", settings[i].family, p->uplink, settings[i].key);
         int r = netns_sysctl(name, settings[i].value, err);
         if (r < 0 && r != -ENOENT)
             return r;
@@ -94,9 +94,8 @@ static int make_uplink_veth(const struct plan *p, struct netlink *node, int edge
     return r;
 }
 
-int edge_make_uplink(const struct plan *p, struct netlink *node, struct netlink *edge,
-    int edge_fd, const char *inner, const uint8_t inner_mac[MAC_LEN], struct netlink_link *ret,
-    struct err *err)
+int edge_make_uplink(const struct plan *p, struct netlink *node, struct netlink *edge, int edge_fd,
+    const char *inner, const uint8_t inner_mac[MAC_LEN], struct netlink_link *ret, struct err *err)
 {
     int r = uplink_is_made(p, node, edge, inner, err);
 
@@ -154,4 +153,3 @@ int edge_make_solo(const struct plan *p, struct err *err)
         r = netlink_link_up(&edge, eth0.index, NULL, err);
     return r < 0 ? r : edge_route_by_gateway(&edge, eth0.index, err);
 }
-

@@ -2,8 +2,6 @@
  * The node's own namespace: forwarding, the table with the way out, watching over it. Keeps, per
  * table, the text that the kernel showed right after it was set: repairing is comparing with that.
  */
-#include "agent/net/edge.h"
-
 #include <arpa/inet.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
@@ -12,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "agent/net/edge.h"
 #include "agent/net/edge_parts.h"
 #include "agent/net/netns.h"
 #include "agent/net/nft.h"
@@ -85,8 +84,8 @@ static int block_own_address(void *arg, uint32_t index, const struct netlink_add
     return 0;
 }
 
-int edge_blocked(const struct node_net *n, struct netlink *node, struct cidr_list *ret,
-    struct err *err)
+int edge_blocked(
+    const struct node_net *n, struct netlink *node, struct cidr_list *ret, struct err *err)
 {
     char **cidrs = n->blocked;
     int r = 0;
@@ -195,8 +194,8 @@ int node_net_remove(const struct node_net *n, struct err *err)
 
 int node_net_watch(int *ret_fd, struct err *err)
 {
-    _cleanup_close_ int fd =
-        socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
+    _cleanup_close_ int fd = socket(
+        AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
     struct sockaddr_nl any = {.nl_family = AF_NETLINK};
     int group = NFNLGRP_NFTABLES;
 

@@ -1,7 +1,6 @@
 /* Names, addresses and checks of edges, and lists of networks. */
-#include "edge_cases.h"
-
 #include "agent/net/plan.h"
+#include "edge_cases.h"
 
 static void an_edge_is_named_and_numbered_by_its_index(void **state)
 {
@@ -141,8 +140,8 @@ static void a_peer_with_a_wrong_name_or_address_is_refused(void **state)
 
 static void networks_are_sorted_and_joined(void **state)
 {
-    static const char *const in[] = {"10.9.0.0/24", "10.8.0.7", "10.9.1.77/24", "10.8.0.0/30",
-        "fd00::/8", "10.9.0.5"};
+    static const char *const in[] = {
+        "10.9.0.0/24", "10.8.0.7", "10.9.1.77/24", "10.8.0.0/30", "fd00::/8", "10.9.0.5"};
     _cleanup_(cidr_list_done) struct cidr_list l = {0};
     _cleanup_(buf_done) struct buf out = BUF_INIT(256);
 

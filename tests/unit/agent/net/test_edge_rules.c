@@ -1,7 +1,6 @@
 /* The texts that go to nftables. What they do to packets is shown by tests/system/test_edge.py. */
-#include "edge_cases.h"
-
 #include "agent/net/rules.h"
+#include "edge_cases.h"
 
 static char *edge_text(struct edge_case *c, const char *blocked)
 {
@@ -103,7 +102,8 @@ static void the_nodes_table_has_its_tag_its_uplinks_and_its_peers(void **state)
     assert_int_equal(rules_node(&c.n, &out, NULL), 0);
     assert_non_null(strstr(out.data, "table inet muster_t1 {\n"));
     assert_non_null(strstr(out.data, "elements = { 10.8.0.0-10.8.0.255, 10.9.0.0-10.9.0.255 }"));
-    assert_non_null(strstr(out.data, "set peers4 { type ipv4_addr; elements = { 10.8.0.1, 10.8.0.2 } }"));
+    assert_non_null(
+        strstr(out.data, "set peers4 { type ipv4_addr; elements = { 10.8.0.1, 10.8.0.2 } }"));
     assert_non_null(strstr(out.data, "set peers6 { type ipv6_addr; elements = { fd00::1 } }"));
     assert_non_null(strstr(out.data, "iifname \"m-t1-*\" jump leaving\n"));
     assert_non_null(strstr(out.data,
