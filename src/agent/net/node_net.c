@@ -22,6 +22,9 @@
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct map known; /* "NAMESPACE TABLE" -> listing, heap */
 
+/* Setting and repairing take turns: a table just set must not look changed to a repair. */
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static char *known_key(const char *table)
 {
     _cleanup_close_ int fd = netns_open_current();
@@ -54,7 +57,7 @@ static bool known_is(const char *table, const char *listing)
     return same;
 }
 
-/* Set the table; ret_listing: as the kernel shows it then. */
+/* Set the table; ret_listing: as the kernel shows it then. With table_lock held. */
 static int set_table(const struct node_net *n, char **ret_listing, struct err *err)
 {
     _cleanup_(buf_done) struct buf text = BUF_INIT(RULES_MAX);
@@ -143,8 +146,11 @@ int node_net_setup(const struct node_net *n, struct err *err)
 
     if (r == 0)
         r = fs_mkdir_p(n->netns_dir, 0700, err);
-    if (r == 0)
+    if (r == 0) {
+        pthread_mutex_lock(&table_lock);
         r = set_table(n, &listing, err);
+        pthread_mutex_unlock(&table_lock);
+    }
     if (r == 0)
         r = netns_sysctl("ipv4/ip_forward", "1", err);
     if (r == 0)
@@ -154,23 +160,36 @@ int node_net_setup(const struct node_net *n, struct err *err)
     return r;
 }
 
-int node_net_repair(const struct node_net *n, struct err *err)
+/* With table_lock held. */
+static int repair_table(const struct node_net *n, struct err *err)
 {
     _cleanup_free_ char *before = NULL, *after = NULL;
     char table[32];
-    int r = plan_check_node(n, err);
+    int r;
 
-    if (r == 0)
-        r = netns_sysctl("ipv4/ip_forward", "1", err);
-    if (r < 0)
-        return err_prefix(err, "node network"), r;
     rules_node_table(n, table);
     if (nft_list_table(table, &before, NULL) == 0 && known_is(table, before))
         return 0;
     r = set_table(n, &after, err);
     if (r < 0)
-        return err_prefix(err, "cannot repair the node's network"), r;
+        return r;
     return !before || strcmp(before, after) != 0;
+}
+
+int node_net_repair(const struct node_net *n, struct err *err)
+{
+    int r = plan_check_node(n, err);
+
+    if (r == 0)
+        r = netns_sysctl("ipv4/ip_forward", "1", err);
+    if (r == 0) {
+        pthread_mutex_lock(&table_lock);
+        r = repair_table(n, err);
+        pthread_mutex_unlock(&table_lock);
+    }
+    if (r < 0)
+        err_prefix(err, "cannot repair the node's network");
+    return r;
 }
 
 int node_net_remove(const struct node_net *n, struct err *err)
