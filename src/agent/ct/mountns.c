@@ -43,6 +43,20 @@ static int make_private(const char *dir, struct err *err)
     return 0;
 }
 
+/*
+ * crun(1) gives a container's standard streams to its user by fchown(2), and one of them is
+ * /dev/null: the node's own would then belong to a user, who could change its mode for everybody.
+ * On a read-only mount fchown says EROFS, which crun takes, and writing to a device works as ever.
+ */
+static int protect_null(void)
+{
+    const unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NOEXEC;
+
+    if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0)
+        return -1;
+    return mount(NULL, "/dev/null", NULL, flags, NULL);
+}
+
 /* In the new namespace. crun(1) refuses a hybrid layout; without the second hierarchy it is v1. */
 static int prepare(const char *dir)
 {
@@ -50,7 +64,7 @@ static int prepare(const char *dir)
 
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return errno;
-    if (umount2(dir, MNT_DETACH) < 0)
+    if (umount2(dir, MNT_DETACH) < 0 || protect_null() < 0)
         return errno;
     if (statfs(UNIFIED, &sf) == 0 && sf.f_type == CGROUP2_SUPER_MAGIC &&
         umount2(UNIFIED, MNT_DETACH) < 0)
