@@ -9,13 +9,6 @@
 #define PREFIX_LEN 7
 #define CHUNK (256 * 1024)
 
-bool digest_is_valid(const char *text)
-{
-    if (!str_starts(text, PREFIX) || strlen(text) != DIGEST_TEXT_LEN)
-        return false;
-    return strspn(text + PREFIX_LEN, "0123456789abcdef") == DIGEST_TEXT_LEN - PREFIX_LEN;
-}
-
 const char *digest_hex(const char *text)
 {
     assert(digest_is_valid(text));

@@ -6,12 +6,11 @@
 #define IMAGE_DIGEST_H
 
 #include "base/err.h"
+#include "base/str.h"
 
 #define DIGEST_TEXT_LEN 71 /* "sha256:" and 64 hexadecimal digits */
 #define DIGEST_TEXT_MAX 80
 
-/* "sha256:" and 64 lower-case hexadecimal digits, nothing else. */
-bool digest_is_valid(const char *text);
 /* The 64 digits of a valid digest, borrowed: file names are made of them. */
 const char *digest_hex(const char *text);
 /* The first 62 bits: a number to lock by. */
