@@ -19,6 +19,8 @@
 #define ADDRESSES_MAX 8
 /* Larger messages go out in several frames, so that libwebsockets never keeps more than one. */
 #define PIECE_MAX ((size_t)64 << 10)
+/* LWS_WRITE_CLOSE stands in a private header of libwebsockets, with the same value since 3.0. */
+#define WRITE_CLOSE ((enum lws_write_protocol)4)
 
 struct out {
     struct list link;
@@ -40,9 +42,8 @@ struct ws_client {
     struct list queue; /* of out */
     size_t queued;
     struct buf message;
-    bool close_due, closing, dropping;
-    unsigned close_code;
-    char close_text[WS_REASON_MAX + 1];
+    bool closing;  /* our close frame is queued or out */
+    bool dropping; /* callbacks say nothing new */
     unsigned got_code;
     char got_text[WS_REASON_MAX + 1];
     struct net_timer timer; /* until the handshake is done, then for what a callback may not end */
@@ -96,20 +97,17 @@ static void side_pause(struct ws *ws, bool pause)
         lws_cancel_service(lws_get_context(k->wsi));
 }
 
+/* The close frame is a message of the queue. Asked in its own way (lws_close_reason), Debian's
+ * libwebsockets 4.1.6 drops a connection on libuv before that frame is out. */
 static void side_close(struct ws *ws, unsigned code, const char *text)
 {
     struct ws_client *k = ws->impl;
+    uint8_t payload[2 + WS_REASON_MAX];
 
-    size_t len = strnlen(text, WS_REASON_MAX);
-
-    while (len && !frame_is_utf8(text, len)) /* not cut inside a character */
-        len--;
-    memcpy(k->close_text, text, len);
-    k->close_text[len] = '\0';
-    k->close_due = true;
-    k->close_code = code;
-    if (k->wsi)
-        lws_callback_on_writable(k->wsi);
+    if (k->closing)
+        return;
+    k->closing = true;
+    side_send(ws, FRAME_CLOSE, payload, frame_format_close(code, text, payload));
 }
 
 /* libwebsockets first tries to say good-bye, and gives up at once when asked again. */
@@ -330,15 +328,13 @@ static void established(struct ws_client *k)
         k->ws->events->opened(k->ws, k->ws->arg);
 }
 
-/* The peer broke a rule: libwebsockets sends this and ends in CLOSED. */
+/* The peer broke a rule: tell it, and end with that. */
 static int fail(struct ws_client *k, unsigned code, const char *text)
 {
-    k->ws->state = WS_CLOSING;
     k->got_code = code;
     snprintf(k->got_text, sizeof(k->got_text), "%s", text);
-    lws_close_reason(k->wsi, (enum lws_close_status)code, (unsigned char *)k->got_text,
-        strlen(k->got_text));
-    return -1;
+    ws_close(k->ws, code, text);
+    return 0;
 }
 
 static int received(struct ws_client *k, const void *data, size_t len)
@@ -367,6 +363,8 @@ static enum lws_write_protocol write_kind(const struct out *o, size_t len)
 {
     int kind;
 
+    if (o->op == FRAME_CLOSE)
+        return WRITE_CLOSE;
     if (o->op == FRAME_PING)
         return LWS_WRITE_PING;
     if (o->op == FRAME_PONG)
@@ -397,26 +395,13 @@ static int write_piece(struct ws_client *k)
 
 static int writable(struct ws_client *k)
 {
-    struct ws *ws = k->ws;
-
-    if (lws_partial_buffered(k->wsi)) {
-        lws_callback_on_writable(k->wsi);
+    if (list_is_empty(&k->queue))
         return 0;
-    }
-    if (!list_is_empty(&k->queue)) {
-        if (write_piece(k) < 0)
-            return -1;
-        if (!list_is_empty(&k->queue) || k->close_due)
-            lws_callback_on_writable(k->wsi);
-        ws_written(ws);
-        return 0;
-    }
-    if (k->close_due && !k->closing) {
-        k->closing = true;
-        lws_close_reason(k->wsi, (enum lws_close_status)k->close_code,
-            (unsigned char *)k->close_text, strlen(k->close_text));
+    if (!lws_partial_buffered(k->wsi) && write_piece(k) < 0)
         return -1;
-    }
+    if (!list_is_empty(&k->queue))
+        lws_callback_on_writable(k->wsi);
+    ws_written(k->ws);
     return 0;
 }
 
@@ -442,8 +427,6 @@ static void wsi_closed(struct ws_client *k)
         return;
     if (k->got_code)
         ws_done(k->ws, k->got_code, 0, k->got_text);
-    else if (k->closing) /* libwebsockets does not say what the answer to our close frame was */
-        ws_done(k->ws, k->close_code, 0, k->close_text);
     else
         ws_done(k->ws, 1006, 0, "the connection was lost");
 }
