@@ -82,8 +82,8 @@ void server_refuse(struct request *rq, unsigned status, const char *message)
     request_reply(rq, status, "application/json", body, strlen(body));
 }
 
-static int read_head(struct request *rq, const char *text, size_t len, unsigned *ret_status,
-    struct err *err)
+static int read_head(
+    struct request *rq, const char *text, size_t len, unsigned *ret_status, struct err *err)
 {
     char *path, *query;
     int r;

@@ -164,6 +164,6 @@ void ws_set_arg(struct ws *ws, void *arg)
 void sockets_close(struct net *net)
 {
     while (!list_is_empty(&net->sockets))
-        ws_done(LIST_ENTRY(net->sockets.next, struct ws, link), 1006, 0,
-            "this side is shutting down");
+        ws_done(
+            LIST_ENTRY(net->sockets.next, struct ws, link), 1006, 0, "this side is shutting down");
 }

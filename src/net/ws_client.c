@@ -131,7 +131,7 @@ static void side_drop(struct ws *ws)
         k->resolving->client = NULL;
         uv_cancel((uv_req_t *)&k->resolving->request);
     }
-    list_for_each_safe(it, &k->queue)
+    list_for_each_safe (it, &k->queue)
         out_free(LIST_ENTRY(it, struct out, link));
     buf_done(&k->message);
     free(k->path);
@@ -255,8 +255,8 @@ static void resolve(struct ws_client *k)
     }
     k->resolving = xnew(struct resolving);
     k->resolving->client = k;
-    if (uv_getaddrinfo(k->ws->net->loop, &k->resolving->request, resolved, k->uri.host, NULL,
-            &hints) < 0) {
+    if (uv_getaddrinfo(
+            k->ws->net->loop, &k->resolving->request, resolved, k->uri.host, NULL, &hints) < 0) {
         free(TAKE_PTR(k->resolving));
         snprintf(k->error, sizeof(k->error), "cannot resolve '%.60s'", k->uri.host);
         attempt_failed(k);
@@ -280,8 +280,8 @@ int ws_connect(struct net *net, const struct ws_connect_opts *opts, const struct
         return r;
     if (opts->token && !str_is_clean(opts->token, strlen(opts->token)))
         return err_set(err, -EINVAL, "the token has characters that no header can carry");
-    r = uri.tls ? tls_client_vhost(net, uri.host, opts->ca_path, opts->cert_path, opts->key_path,
-                      &vhost, err)
+    r = uri.tls ? tls_client_vhost(
+                      net, uri.host, opts->ca_path, opts->cert_path, opts->key_path, &vhost, err)
                 : net_plain_vhost(net, &vhost, err);
     if (r < 0)
         return r;
@@ -310,8 +310,9 @@ static int add_token(struct ws_client *k, unsigned char **at, unsigned char *end
     if (!k->token)
         return 0;
     value = xasprintf("Bearer %s", k->token);
-    return lws_add_http_header_by_name(k->wsi, (const unsigned char *)"authorization:",
-        (const unsigned char *)value, (int)strlen(value), at, end);
+    return lws_add_http_header_by_name(k->wsi,
+        (const unsigned char *)"authorization:", (const unsigned char *)value, (int)strlen(value),
+        at, end);
 }
 
 static void established(struct ws_client *k)
@@ -369,9 +370,9 @@ static enum lws_write_protocol write_kind(const struct out *o, size_t len)
         return LWS_WRITE_PING;
     if (o->op == FRAME_PONG)
         return LWS_WRITE_PONG;
-    kind = o->at                    ? LWS_WRITE_CONTINUATION
-        : o->op == FRAME_BINARY     ? LWS_WRITE_BINARY
-                                    : LWS_WRITE_TEXT;
+    kind = o->at                ? LWS_WRITE_CONTINUATION
+        : o->op == FRAME_BINARY ? LWS_WRITE_BINARY
+                                : LWS_WRITE_TEXT;
     if (o->at + len < o->len)
         kind |= LWS_WRITE_NO_FIN;
     return (enum lws_write_protocol)kind;
@@ -440,8 +441,8 @@ static void connect_failed(struct ws_client *k, const char *text, size_t len)
         return;
     if (status >= 200 && status <= 599) {
         k->status = status;
-        snprintf(k->error, sizeof(k->error), "the server refused the handshake with status %u",
-            status);
+        snprintf(
+            k->error, sizeof(k->error), "the server refused the handshake with status %u", status);
     } else {
         snprintf(k->error, sizeof(k->error), "cannot connect to %.60s port %u: %.*s", k->uri.host,
             k->uri.port, (int)MIN_OF(len, sizeof(k->error)), text ? text : "");
@@ -449,8 +450,8 @@ static void connect_failed(struct ws_client *k, const char *text, size_t len)
     attempt_failed(k);
 }
 
-int ws_client_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
-    size_t len)
+int ws_client_callback(
+    struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
 {
     struct ws_client *k;
 

@@ -285,8 +285,8 @@ static void conn_closed(struct conn *c, void *owner)
 
 static const struct conn_events EVENTS = {conn_data, conn_written, conn_closed};
 
-struct ws *ws_accept(struct conn *c, const void *early, size_t early_len,
-    const struct ws_events *events, void *arg)
+struct ws *ws_accept(
+    struct conn *c, const void *early, size_t early_len, const struct ws_events *events, void *arg)
 {
     struct ws_server *s = xnew(struct ws_server);
     struct net *net = conn_net(c);

@@ -1,10 +1,9 @@
 /* TLS on all sides, with certificates made by the openssl program; and the blocking client. */
-#include "fixture.h"
-
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "fixture.h"
 #include "net/http.h"
 
 static struct certs certs;
@@ -150,8 +149,8 @@ static struct http *client(struct server *s, const char *scheme, const char *hos
     const char *cert, const char *key)
 {
     _cleanup_free_ char *url = xasprintf("%s://%s:%u", scheme, host, s->f.port);
-    struct http_opts opts = {.base_url = url, .token = "t0ken", .ca_path = ca, .cert_path = cert,
-        .key_path = key};
+    struct http_opts opts = {
+        .base_url = url, .token = "t0ken", .ca_path = ca, .cert_path = cert, .key_path = key};
     struct err err = ERR_INIT;
     struct http *http;
 
@@ -160,8 +159,8 @@ static struct http *client(struct server *s, const char *scheme, const char *hos
     return http;
 }
 
-static int get(struct server *s, struct http *http, const char *path, struct http_call *call,
-    struct err *err)
+static int get(
+    struct server *s, struct http *http, const char *path, struct http_call *call, struct err *err)
 {
     *call = (struct http_call){.method = "GET", .path = path, .out = call->out};
     return call_it(s, http, call, err);
@@ -555,8 +554,8 @@ static void a_handshake_that_does_not_come_is_given_up(void **state)
 {
     struct net_limits limits = {.idle_usec = 200000};
     struct err err = ERR_INIT;
-    struct listen_opts opts = {.host = "127.0.0.1", .cert_path = certs.cert,
-        .key_path = certs.key, .fn = handle};
+    struct listen_opts opts = {
+        .host = "127.0.0.1", .cert_path = certs.cert, .key_path = certs.key, .fn = handle};
     struct fixture f;
     int fd;
 
@@ -576,8 +575,11 @@ static void a_quiet_tls_connection_is_not_cut_by_the_library_below(void **state)
     struct net_limits limits = {.idle_usec = 900000};
     struct server s = {0};
     struct err err = ERR_INIT;
-    struct listen_opts opts = {.host = "127.0.0.1", .cert_path = certs.cert,
-        .key_path = certs.key, .fn = handle, .arg = &s};
+    struct listen_opts opts = {.host = "127.0.0.1",
+        .cert_path = certs.cert,
+        .key_path = certs.key,
+        .fn = handle,
+        .arg = &s};
     struct dialer d;
 
     fixture_begin(&s.f, &limits, NULL, NULL);
@@ -603,8 +605,7 @@ static void bad_certificate_files_are_named(void **state)
     opts.cert_path = "/nowhere/cert.pem";
     opts.key_path = certs.key;
     assert_int_equal(server_listen(s.f.net, &opts, NULL, &err), -ENOENT);
-    assert_string_equal(err.text,
-        "TLS certificate '/nowhere/cert.pem': No such file or directory");
+    assert_string_equal(err.text, "TLS certificate '/nowhere/cert.pem': No such file or directory");
     opts.cert_path = certs.cert;
     opts.key_path = certs.client_key;
     assert_int_equal(server_listen(s.f.net, &opts, NULL, &err), -EINVAL);

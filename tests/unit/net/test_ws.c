@@ -1,9 +1,9 @@
 /* WebSockets: our server with our client, with raw sockets, and with neither. */
-#include "fixture.h"
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+
+#include "fixture.h"
 
 /* One side of a WebSocket, and what became of it. */
 struct side {
@@ -432,7 +432,8 @@ static void an_upgrade_can_be_refused_with_any_answer(void **state)
     assert_int_equal(b.client.code, 1006);
     assert_string_equal(b.client.text, "the server refused the handshake with status 401");
     assert_int_equal(b.client.opened, 0);
-    answer = raw_ask(&b.f, "GET / HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\n"
+    answer = raw_ask(&b.f,
+        "GET / HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\n"
         "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n"
         "Connection: close\r\n\r\n");
@@ -556,9 +557,9 @@ static void net_free_ends_clients_in_every_state(void **state)
 
 static void bad_urls_are_refused_at_once(void **state)
 {
-    static const char *const urls[] = {"http://x/", "ws://", "ws://:80/", "ws://a b/",
-        "ws://x:0/", "ws://x:99999/", "ws://x:8a/", "ws://[::1/", "ws://[::1]x/", "ws://x/\r\n",
-        "ws://u@x/", "ws://x?y", "ws://x:1/a b"};
+    static const char *const urls[] = {"http://x/", "ws://", "ws://:80/", "ws://a b/", "ws://x:0/",
+        "ws://x:99999/", "ws://x:8a/", "ws://[::1/", "ws://[::1]x/", "ws://x/\r\n", "ws://u@x/",
+        "ws://x?y", "ws://x:1/a b"};
     struct err err = ERR_INIT;
     struct both b;
 
@@ -575,8 +576,8 @@ static void bad_urls_are_refused_at_once(void **state)
 }
 
 /* A hand-made client from here on. */
-#define HANDSHAKE                                                                                  \
-    "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"                   \
+#define HANDSHAKE \
+    "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" \
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 
 static int shake_hands(struct both *b, struct buf *in)
@@ -638,8 +639,11 @@ static void bad_frames_close_with_the_right_code(void **state)
 static void frames_may_come_in_any_pieces(void **state)
 {
     /* "Hello" in three fragments with a ping between, then a close with 1000. */
-    static const char frames[] = "\x01\x82" MASK "\x49\x67" "\x89\x81" MASK "\x71"
-        "\x00\x82" MASK "\x6d\x6e" "\x80\x81" MASK "\x6e" "\x88\x82" MASK "\x02\xea";
+    static const char frames[] = "\x01\x82" MASK "\x49\x67"
+                                 "\x89\x81" MASK "\x71"
+                                 "\x00\x82" MASK "\x6d\x6e"
+                                 "\x80\x81" MASK "\x6e"
+                                 "\x88\x82" MASK "\x02\xea";
     _cleanup_(buf_done) struct buf in = BUF_INIT(65536);
     struct both b;
     int fd;
@@ -663,7 +667,6 @@ static void frames_may_come_in_any_pieces(void **state)
 static void frames_right_behind_the_handshake_are_not_lost(void **state)
 {
     static const char all[] = HANDSHAKE "\x81\x82" MASK "\x49\x67";
-    _cleanup_(buf_done) struct buf in = BUF_INIT(65536);
     struct both b;
     int fd;
 
