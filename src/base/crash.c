@@ -119,22 +119,26 @@ static int act(const struct plan *p, struct err *err)
     abort();
 }
 
+/* Does this pass of the point count for the plan? Every pass is counted, whatever else happens. */
+static bool is_due(struct plan *p)
+{
+    uint64_t pass = atomic_fetch_add(&p->passed, 1) + 1;
+
+    return p->nth == 0 || pass == p->nth;
+}
+
 int crash_point(const char *name, struct err *err)
 {
+    int result = 0;
+
     assert(point_find(name)); /* must stand in crash_points.h */
     for (size_t i = 0; i < plan_count; i++) {
         struct plan *p = &plans[i];
-        int r;
 
-        if (!str_eq(p->point, name))
-            continue;
-        if (p->nth && atomic_fetch_add(&p->passed, 1) + 1 != p->nth)
-            continue;
-        r = act(p, err);
-        if (r < 0)
-            return r;
+        if (str_eq(p->point, name) && is_due(p) && act(p, err) < 0)
+            result = -EIO;
     }
-    return 0;
+    return result;
 }
 
 #endif

@@ -5,7 +5,17 @@
 
 static const char *const crash_points[] = {
     "place.after_commit",
+    "container.after_create",
+    "container.after_files",
     "container.after_mount",
+    "store.before_commit",
+    "store.after_commit",
+    "import.before_rename",
+    "import.before_record",
+    "net.after_filter",
+    "net.after_link",
+    "net.after_port",
+    "container.after_start",
 };
 
 #endif

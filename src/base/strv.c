@@ -49,14 +49,16 @@ void strv_push(char ***v, const char *s)
 void strv_take(char ***v, char *s)
 {
     size_t n = strv_len(*v);
-    size_t cap = *v ? n + 1 : 0;
+    char **grown;
 
     assert(s);
-    /* Grow at powers of two only, so that a long vector is not moved with every string. */
-    if (cap == 0 || (cap & (cap - 1)) == 0)
-        *v = xgrow(*v, &cap, n + 2, sizeof(char *));
-    (*v)[n] = s;
-    (*v)[n + 1] = NULL;
+    /* Each time: how much room a vector made elsewhere has cannot be told. */
+    grown = reallocarray(*v, n + 2, sizeof(*grown));
+    if (!grown)
+        abort();
+    grown[n] = s;
+    grown[n + 1] = NULL;
+    *v = grown;
 }
 
 void strv_pushf(char ***v, const char *fmt, ...)

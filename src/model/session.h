@@ -86,6 +86,8 @@ struct session {
     /* What became of it */
     enum session_state state;
     enum session_result result;
+    bool has_command;      /* a command runs, asked for or the image's own; else it idles */
+    bool stop_now;         /* stopping: without grace */
     uint32_t attempt;      /* 1 for the first start; 0 before */
     char reason_code[48];  /* stable word: "resources", "node_unreachable", "container_exited", ... */
     char reason[256];      /* for a person */
