@@ -454,12 +454,12 @@ static void why_containers(struct manager *m, const struct session *s, json_t *l
         const struct container *c = &s->containers[i];
         const struct mnode *n = map_get(&m->nodes, c->node);
         bool away = n && n->node.state != NODE_UP;
-        char end[200];
+        char end[320];
         add_line(lines, "%s%s%s: %s%s%s%s%s", c->name, c->node[0] ? " on " : "", c->node,
             container_state_name(c->state), c->end != END_NONE ? ", " : "",
             c->end != END_NONE ? container_end_describe(c, end, sizeof(end)) : "",
             away ? "; its node is " : "", away ? node_state_name(n->node.state) : "");
-        if (c->text[0])
+        if (c->text[0] && c->end == END_NONE)
             add_line(lines, "    %s", c->text);
     }
 }

@@ -42,13 +42,16 @@ void ws_heard(struct ws *ws)
 
 void ws_done(struct ws *ws, unsigned code, unsigned status, const char *text)
 {
+    char kept[256];
+
+    snprintf(kept, sizeof(kept), "%s", text); /* it may be the side's */
     list_remove(&ws->link);
     net_timer_stop(&ws->alive);
     net_timer_stop(&ws->close);
     ws->side->drop(ws);
     ws->state = WS_CLOSING; /* sends from inside the callback go nowhere */
     ws->side = NULL;
-    ws->events->closed(ws, code, status, text, ws->arg);
+    ws->events->closed(ws, code, status, kept, ws->arg);
     free(ws);
 }
 
@@ -161,6 +164,6 @@ void ws_set_arg(struct ws *ws, void *arg)
 void sockets_close(struct net *net)
 {
     while (!list_is_empty(&net->sockets))
-        ws_done(LIST_ENTRY(net->sockets.next, struct ws, link), 1006, 0,
-            "this side is shutting down");
+        ws_done(
+            LIST_ENTRY(net->sockets.next, struct ws, link), 1006, 0, "this side is shutting down");
 }

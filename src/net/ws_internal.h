@@ -61,7 +61,7 @@ void ws_written(struct ws *ws);
 void ws_done(struct ws *ws, unsigned code, unsigned status, const char *text);
 
 /* Server side: takes the connection, and what was received behind the handshake. */
-struct ws *ws_accept(struct conn *c, const void *early, size_t early_len,
-    const struct ws_events *events, void *arg);
+struct ws *ws_accept(
+    struct conn *c, const void *early, size_t early_len, const struct ws_events *events, void *arg);
 
 #endif

@@ -202,11 +202,27 @@ static void a_stored_node_comes_back_exactly(void **state)
     _cleanup_(node_done) struct node back = {0};
 
     assert_works(node_from_json_stored(out, &back, &err));
-    assert_memory_equal(back.gpus, gpus, sizeof(gpus));
-    free(back.gpus);
-    back.gpus = n.gpus;
-    assert_memory_equal(&back, &n, sizeof(n));
-    back = (struct node){0};
+    assert_string_equal(back.name, n.name);
+    assert_string_equal(back.group, n.group);
+    assert_int_equal(back.state, n.state);
+    assert_true(back.drained);
+    assert_string_equal(back.drain_reason, n.drain_reason);
+    assert_int_equal(back.capacity.cpu_milli, 8000);
+    assert_int_equal(back.capacity.mem, 1 << 30);
+    assert_int_equal(back.capacity.gpus, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(back.gpus[i].index, i);
+        assert_string_equal(back.gpus[i].model, gpus[i].model);
+        assert_string_equal(back.gpus[i].uuid, gpus[i].uuid);
+        assert_int_equal(back.gpus[i].mem, gpus[i].mem);
+        assert_int_equal(back.gpus[i].healthy, gpus[i].healthy);
+    }
+    assert_string_equal(back.addr_mgmt, n.addr_mgmt);
+    assert_string_equal(back.addr_fabric, n.addr_fabric);
+    assert_int_equal(back.fabric_mtu, n.fabric_mtu);
+    assert_string_equal(back.boot_id, n.boot_id);
+    assert_string_equal(back.version, n.version);
+    assert_int_equal(back.seen_usec, n.seen_usec);
 }
 
 static void stored_groups_and_users_come_back_exactly(void **state)
@@ -224,9 +240,18 @@ static void stored_groups_and_users_come_back_exactly(void **state)
     struct user user_back;
 
     assert_works(group_from_json_stored(group, &group_back, &err));
-    assert_memory_equal(&group_back, &g, sizeof(g));
+    assert_string_equal(group_back.name, g.name);
+    assert_int_equal(group_back.time_default_usec, 1);
+    assert_int_equal(group_back.time_max_usec, 2);
+    assert_int_equal(group_back.size_max, 3);
+    assert_false(group_back.allow_debug);
+    assert_true(group_back.allow_train);
     assert_works(user_from_json_stored(user, &user_back, &err));
-    assert_memory_equal(&user_back, &u, sizeof(u));
+    assert_string_equal(user_back.name, u.name);
+    assert_int_equal(user_back.role, ROLE_ADMIN);
+    assert_int_equal(user_back.uid, 1234);
+    assert_int_equal(user_back.sub_base, 65536 * 2);
+    assert_true(user_back.disabled);
     json_object_set_new(user, "uid", json_integer(0));
     assert_fails(user_from_json_stored(user, &user_back, &err), -EINVAL,
         "user 'alice': uid must be 1000 or higher, not 0");
