@@ -498,7 +498,7 @@ void launch_removed(struct manager *m, struct mnode *n, const char *session, uin
     struct session *s = map_get(&m->sessions, session);
 
     map_remove(&n->cleaning, session);
-    map_remove(&n->quarantined, session);
+    free(map_remove(&n->quarantined, session));
     if (!s || s->attempt != attempt || s->state == SESSION_PENDING)
         return;
     for (uint32_t i = 0; i < s->size; i++) {

@@ -195,6 +195,16 @@ static void order(struct link *l, enum link_type type, const char *session)
     link_say(l, &msg);
 }
 
+static void quarantine(struct mnode *n, const struct link_session *has)
+{
+    struct held *h = xnew(struct held);
+
+    h->sum = has->held;
+    for (uint32_t i = 0; i < has->gpu_count; i++)
+        h->gpus |= UINT64_C(1) << has->gpus[i];
+    free(map_set(&n->quarantined, has->session, h));
+}
+
 /* What the node has. */
 static void reconcile_one(struct link *l, const struct link_session *has)
 {
@@ -214,7 +224,7 @@ static void reconcile_one(struct link *l, const struct link_session *has)
     }
     log_warning("node %s: session %s is unknown here and was not made under this store; quarantined",
         n->node.name, has->session);
-    map_set(&n->quarantined, has->session, n);
+    quarantine(n, has);
     order(l, LINK_QUARANTINE, has->session);
 }
 
@@ -243,13 +253,9 @@ static void reconcile_missing(struct link *l, const struct link_hello *h, struct
 
 void node_purge(struct manager *m, struct mnode *n)
 {
-    map_for_each(e, &n->quarantined) {
-        map_set(&n->cleaning, e->key, n);
-        if (n->link)
-            order(n->link, LINK_REMOVE, e->key);
-    }
-    map_done(&n->quarantined, NULL);
-    map_init(&n->quarantined);
+    /* What they hold is free when the agent says that they are gone: launch_removed. */
+    map_for_each(e, &n->quarantined)
+        order(n->link, LINK_REMOVE, e->key);
 }
 
 static void hello(struct link *l, struct link_hello *h)
@@ -268,7 +274,7 @@ static void hello(struct link *l, struct link_hello *h)
     take_hello(m, n, h);
     map_done(&n->cleaning, NULL);
     map_init(&n->cleaning);
-    map_done(&n->quarantined, NULL);
+    map_done(&n->quarantined, free);
     map_init(&n->quarantined);
     welcome(l);
     for (uint32_t i = 0; i < h->inventory_count; i++)

@@ -393,7 +393,7 @@ static void free_node(void *p)
     struct mnode *n = p;
 
     map_done(&n->cleaning, NULL);
-    map_done(&n->quarantined, NULL);
+    map_done(&n->quarantined, free);
     node_done(&n->node);
     free(n);
 }

@@ -25,6 +25,8 @@ static const struct field session_fields[] = {
     F_U64(struct link_session, epoch, INT64_MAX),
     F_UUID(struct link_session, incarnation),
     F_U64(struct link_session, revision, INT64_MAX),
+    F_STRUCT(struct link_session, held, resources_fields),
+    F_INDEXES(struct link_session, gpus, gpu_count, NODE_GPUS_MAX),
     F_LIST(struct link_session, containers, container_count, report_fields, SESSION_SIZE_MAX),
     F_END,
 };

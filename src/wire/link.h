@@ -7,7 +7,7 @@
  *   hello            first of all: who it is, what it has, what is on it
  *                    {"version", "node", "cluster", "seen_epoch", "boot_id", "capacity", "gpus",
  *                     "addr_mgmt", "addr_fabric", "fabric_mtu", "inventory": [{"session",
- *                     "attempt", "phase", "cluster", "epoch", "incarnation", "revision", "containers": [REPORT]}]}
+ *                     "attempt", "phase", "cluster", "epoch", "incarnation", "revision", "held", "gpus", "containers": [REPORT]}]}
  *   report           a container changed: {"report": REPORT}
  *   session_removed  nothing of it is left on this node: {"session", "attempt"}
  *   image_progress   {"image_id", "state": "fetching" | "ready" | "failed", "done", "total" (bytes,
@@ -63,6 +63,9 @@ struct link_session {
     uint64_t epoch;
     char incarnation[UUID_TEXT_LEN + 1];
     uint64_t revision;
+    struct resources held; /* by all of its containers here */
+    uint32_t *gpus;        /* indexes of this node's GPUs that it holds */
+    uint32_t gpu_count;
     struct report *containers;
     uint32_t container_count;
 };
