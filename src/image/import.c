@@ -313,7 +313,6 @@ static void take_limits(struct run *run, const struct layer_result *l)
  * shows or hides all that the lower one had. */
 static void stack_layer(struct run *run, const struct layer_record *record, const char *diff_id)
 {
-    _cleanup_free_ char *path = blobs_path(&run->blobs, record->digest);
     uint32_t n = 0;
 
     if (record->layer.opaque_root)

@@ -23,6 +23,7 @@ TEST(every_form_of_a_reference_has_one_normal_form)
     is_normal("docker://nvcr.io/nvidia/pytorch:25.01-py3", "nvcr.io/nvidia/pytorch:25.01-py3");
     is_normal("nvcr.io#nvidia/pytorch:25.01-py3", "nvcr.io/nvidia/pytorch:25.01-py3");
     is_normal("docker://localhost:5000#a/b", "localhost:5000/a/b:latest");
+    is_normal("registry#a/b:1", "registry#a/b:1");
     is_normal("localhost/a", "localhost/a:latest");
     is_normal("[::1]:5000/a:b", "[::1]:5000/a:b");
     is_normal("h.x/a@" DIGEST, "h.x/a@" DIGEST);
