@@ -112,7 +112,7 @@ static char *proxy_command(const char *session)
     for (const char *c = quoted; *c; c++)
         buf_append(&b, *c == '%' ? "%%" : c, *c == '%' ? 2 : 1);
     _cleanup_free_ char *program = buf_take(&b);
-    return xasprintf("ProxyCommand=exec %s tunnel %s/main1 22", program, session);
+    return xasprintf("ProxyCommand=%s tunnel %s/main1 22", program, session);
 }
 
 static char **ssh_words(const char *id, const char *alias)

@@ -5,6 +5,7 @@
  */
 #include "manager/api.h"
 
+#include "base/crash.h"
 #include "base/log.h"
 #include "base/strv.h"
 #include "manager/tokens.h"
@@ -64,6 +65,7 @@ static void reply_now(void *arg)
 {
     struct waiting_reply *w = arg;
 
+    crash_point("reply.after_commit", NULL);
     reply_json(w->c, w->status, w->body);
     free(w);
 }

@@ -40,6 +40,12 @@ void link_send(struct mnode *n, const struct link_message *message)
 
 /* --- welcome ------------------------------------------------------------------------------ */
 
+/* An address as the CIDR of itself alone. */
+static void block_address(char ***blocked, const char *address)
+{
+    strv_pushf(blocked, "%s/%d", address, strchr(address, ':') ? 128 : 32);
+}
+
 static void welcome(struct link *l, bool quarantine)
 {
     struct manager *m = l->m;
@@ -55,9 +61,9 @@ static void welcome(struct link *l, bool quarantine)
     map_for_each(e, &m->nodes) {
         const struct mnode *n = e->value;
         strv_push(&w->peers, n->node.addr_fabric);
-        strv_push(&w->blocked, n->node.addr_mgmt);
+        block_address(&w->blocked, n->node.addr_mgmt);
         if (!str_eq(n->node.addr_fabric, n->node.addr_mgmt))
-            strv_push(&w->blocked, n->node.addr_fabric);
+            block_address(&w->blocked, n->node.addr_fabric);
     }
     link_say(l, &msg);
     strv_free(w->peers);

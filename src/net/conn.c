@@ -38,9 +38,9 @@ struct conn {
     int file_fd;
     uint64_t file_offset, file_len;
     bool tls;
-    bool broken;      /* dies in the next turn */
-    bool closing;     /* conn_close was called */
-    bool shut;        /* our side of the stream is closed */
+    bool broken;  /* dies in the next turn */
+    bool closing; /* conn_close was called */
+    bool shut;    /* our side of the stream is closed */
     bool seen_data;
 };
 
@@ -376,13 +376,14 @@ static int check_client_cert(bool verified)
 static void prepare_server(SSL_CTX *ctx)
 {
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-        SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_mode(ctx,
+        SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+            SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
 }
 
-int conn_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
-    size_t len)
+int conn_callback(
+    struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
 {
     struct conn *c;
 

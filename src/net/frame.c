@@ -124,3 +124,17 @@ bool frame_close_code_is_valid(unsigned code)
     return (code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006) ||
         (code >= 3000 && code <= 4999);
 }
+
+size_t frame_format_close(unsigned code, const char *text, uint8_t *payload)
+{
+    size_t len = strnlen(text, FRAME_CONTROL_MAX - 2);
+
+    if (!frame_close_code_is_valid(code))
+        return 0;
+    while (len && !frame_is_utf8(text, len))
+        len--;
+    payload[0] = (uint8_t)(code >> 8);
+    payload[1] = (uint8_t)code;
+    memcpy(payload + 2, text, len);
+    return 2 + len;
+}

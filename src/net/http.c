@@ -159,8 +159,8 @@ static bool has_body(const struct http_call *call)
     return call->body_fd > 0 || call->body;
 }
 
-static void set_headers(const struct http *h, const struct http_call *call,
-    struct curl_slist **list)
+static void set_headers(
+    const struct http *h, const struct http_call *call, struct curl_slist **list)
 {
     if (h->token) {
         _cleanup_free_ char *line = xasprintf("Authorization: Bearer %s", h->token);
@@ -168,8 +168,8 @@ static void set_headers(const struct http *h, const struct http_call *call,
         add_line(list, line);
     }
     if (has_body(call)) {
-        _cleanup_free_ char *line = xasprintf("Content-Type: %s",
-            call->content_type ? call->content_type : "application/json");
+        _cleanup_free_ char *line = xasprintf(
+            "Content-Type: %s", call->content_type ? call->content_type : "application/json");
 
         add_line(list, line);
         /* Small bodies leave at once; large ones are worth a question first. */
@@ -242,8 +242,8 @@ static void set_limits(const struct http *h, const struct http_call *call)
     curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, h->connect_msec);
     if (call->timeout_usec != UINT64_MAX)
-        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
-            call->timeout_usec ? msec_of(call->timeout_usec) : CALL_MSEC);
+        curl_easy_setopt(
+            curl, CURLOPT_TIMEOUT_MS, call->timeout_usec ? msec_of(call->timeout_usec) : CALL_MSEC);
 }
 
 static int errno_of(CURL *curl, CURLcode code)

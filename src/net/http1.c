@@ -50,8 +50,8 @@ static char *take_line(char **at)
     return line;
 }
 
-static int parse_request_line(char *line, struct http1_head *head, unsigned *ret_status,
-    struct err *err)
+static int parse_request_line(
+    char *line, struct http1_head *head, unsigned *ret_status, struct err *err)
 {
     char *target = strchr(line, ' ');
     char *version = target ? strchr(target + 1, ' ') : NULL;
@@ -161,8 +161,9 @@ static int check_framing(struct http1_head *head, unsigned *ret_status, struct e
             "'transfer-encoding' goes with neither 'content-length' nor HTTP/1.0");
     if (coding && strcasecmp(coding, "chunked") != 0)
         return refuse(err, ret_status, 501, "the only transfer coding understood is 'chunked'");
-    if (length && (strspn(length, "0123456789") != strlen(length) ||
-                      str_to_u64(length, INT64_MAX, &head->content_length) < 0))
+    if (length &&
+        (strspn(length, "0123456789") != strlen(length) ||
+            str_to_u64(length, INT64_MAX, &head->content_length) < 0))
         return refuse(err, ret_status, 400, "'content-length' is not a number");
     head->chunked = coding;
     return 0;
@@ -202,8 +203,8 @@ static void find_handshake(struct http1_head *head)
         head->ws_key = key;
 }
 
-int http1_parse_head(char *text, size_t len, struct http1_head *ret, unsigned *ret_status,
-    struct err *err)
+int http1_parse_head(
+    char *text, size_t len, struct http1_head *ret, unsigned *ret_status, struct err *err)
 {
     char *end = text + len - 2; /* the empty line */
     char *at = text;

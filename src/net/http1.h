@@ -38,8 +38,8 @@ ssize_t http1_head_length(const char *data, size_t len, size_t *scanned);
  * Parse a whole head of that length in place; ret points into text. -EINVAL and others with text;
  * *ret_status is the status to answer then (400, 431, 501, 505).
  */
-int http1_parse_head(char *text, size_t len, struct http1_head *ret, unsigned *ret_status,
-    struct err *err);
+int http1_parse_head(
+    char *text, size_t len, struct http1_head *ret, unsigned *ret_status, struct err *err);
 const char *http1_header(const struct http1_head *head, const char *name);
 
 /* What comes behind a head. */

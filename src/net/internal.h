@@ -34,9 +34,9 @@ struct net {
     uv_loop_t *loop;
     struct net_limits limits;
     uv_timer_t timer;
-    uint64_t timer_at;   /* when it rings; UINT64_MAX: not set */
-    struct list timers;  /* of net_timer, in no order */
-    struct list soon;    /* of net_timer, for the next turn */
+    uint64_t timer_at;  /* when it rings; UINT64_MAX: not set */
+    struct list timers; /* of net_timer, in no order */
+    struct list soon;   /* of net_timer, for the next turn */
     struct list listeners;
     struct list conns;   /* of conn */
     struct list sockets; /* of ws */

@@ -37,8 +37,8 @@ union address {
     struct sockaddr_in6 v6;
 };
 
-static int parse_address(const char *host, uint16_t port, union address *ret, socklen_t *ret_len,
-    struct err *err)
+static int parse_address(
+    const char *host, uint16_t port, union address *ret, socklen_t *ret_len, struct err *err)
 {
     memset(ret, 0, sizeof(*ret));
     if (inet_pton(AF_INET, host, &ret->v4.sin_addr) == 1) {
@@ -58,8 +58,7 @@ static int parse_address(const char *host, uint16_t port, union address *ret, so
 
 static uint16_t port_of(const union address *address)
 {
-    return ntohs(address->any.sa_family == AF_INET ? address->v4.sin_port
-                                                   : address->v6.sin6_port);
+    return ntohs(address->any.sa_family == AF_INET ? address->v4.sin_port : address->v6.sin6_port);
 }
 
 static int bind_and_listen(int fd, const union address *address, socklen_t len)
@@ -74,8 +73,8 @@ static int bind_and_listen(int fd, const union address *address, socklen_t len)
     return 0;
 }
 
-static int open_socket(const struct listen_opts *opts, int *ret_fd, uint16_t *ret_port,
-    struct err *err)
+static int open_socket(
+    const struct listen_opts *opts, int *ret_fd, uint16_t *ret_port, struct err *err)
 {
     _cleanup_close_ int fd = -1;
     union address address;
@@ -180,7 +179,7 @@ static void closed(uv_handle_t *handle)
 
 void listeners_close(struct net *net)
 {
-    list_for_each_safe(it, &net->listeners) {
+    list_for_each_safe (it, &net->listeners) {
         struct listener *l = LIST_ENTRY(it, struct listener, link);
 
         list_remove(&l->link);
@@ -189,8 +188,8 @@ void listeners_close(struct net *net)
     }
 }
 
-int server_listen(struct net *net, const struct listen_opts *opts, uint16_t *ret_port,
-    struct err *err)
+int server_listen(
+    struct net *net, const struct listen_opts *opts, uint16_t *ret_port, struct err *err)
 {
     _cleanup_close_ int fd = -1;
     struct lws_vhost *vhost;
@@ -198,9 +197,9 @@ int server_listen(struct net *net, const struct listen_opts *opts, uint16_t *ret
     uint16_t port = 0;
     int r;
 
-    r = opts->cert_path ? tls_server_vhost(net, opts->cert_path, opts->key_path, opts->ca_path,
-                              &vhost, err)
-                        : net_plain_vhost(net, &vhost, err);
+    r = opts->cert_path
+        ? tls_server_vhost(net, opts->cert_path, opts->key_path, opts->ca_path, &vhost, err)
+        : net_plain_vhost(net, &vhost, err);
     if (r < 0)
         return r;
     r = open_socket(opts, &fd, &port, err);

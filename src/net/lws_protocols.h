@@ -7,9 +7,9 @@
 /* Of accepted byte streams (conn.c) and of client WebSockets (ws_client.c). */
 extern const struct lws_protocols NET_PROTOCOLS[];
 
-int conn_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
-    size_t len);
-int ws_client_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
-    size_t len);
+int conn_callback(
+    struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len);
+int ws_client_callback(
+    struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len);
 
 #endif

@@ -74,11 +74,11 @@ static void move_due(struct net *net, struct list *due)
 {
     uint64_t now = uv_now(net->loop);
 
-    list_for_each_safe(it, &net->soon) {
+    list_for_each_safe (it, &net->soon) {
         list_remove(it);
         list_append(due, it);
     }
-    list_for_each_safe(it, &net->timers) {
+    list_for_each_safe (it, &net->timers) {
         if (LIST_ENTRY(it, struct net_timer, link)->at_msec > now)
             continue;
         list_remove(it);
@@ -90,7 +90,7 @@ static void ring_next(struct net *net)
 {
     uint64_t at = UINT64_MAX;
 
-    list_for_each(it, &net->timers)
+    list_for_each (it, &net->timers)
         at = MIN_OF(at, LIST_ENTRY(it, struct net_timer, link)->at_msec);
     if (!list_is_empty(&net->soon))
         at = 0;
@@ -186,7 +186,8 @@ int net_context(struct net *net, enum net_kind kind, struct lws_context **ret, s
         net->contexts[kind] = lws_create_context(&info);
     }
     if (!net->contexts[kind])
-        return err_set(err, -ENOSYS, "libwebsockets cannot run on libuv "
+        return err_set(err, -ENOSYS,
+            "libwebsockets cannot run on libuv "
             "(is the package libwebsockets-evlib-uv installed?)");
     *ret = net->contexts[kind];
     return 0;

@@ -26,8 +26,8 @@ static bool can_keep(struct request *rq)
     return rq->head.keep_alive && body_drop_rest(rq) && !rq->sc->net->closing;
 }
 
-static void begin_reply(struct request *rq, unsigned status, const char *content_type,
-    struct buf *head)
+static void begin_reply(
+    struct request *rq, unsigned status, const char *content_type, struct buf *head)
 {
     assert(rq->reply == REPLY_NONE);
     rq->keep = can_keep(rq);
@@ -57,8 +57,8 @@ static void reply_done(struct request *rq)
     server_later(rq->sc);
 }
 
-void request_reply(struct request *rq, unsigned status, const char *content_type, const void *body,
-    size_t len)
+void request_reply(
+    struct request *rq, unsigned status, const char *content_type, const void *body, size_t len)
 {
     _cleanup_(buf_done) struct buf head = BUF_INIT(REPLY_HEAD_MAX + REPLY_JOIN_MAX);
 
@@ -188,15 +188,16 @@ struct ws *request_upgrade(struct request *rq, const struct ws_events *events, v
     accept_key(rq->head.ws_key, accept);
     buf_printf(&head,
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        "Sec-WebSocket-Accept: %s\r\n", accept);
+        "Sec-WebSocket-Accept: %s\r\n",
+        accept);
     if (rq->extra.len)
         buf_append(&head, rq->extra.data, rq->extra.len);
     buf_puts(&head, "\r\n");
     conn_send(sc->conn, head.data, head.len);
     if (sc->paused)
         conn_pause(sc->conn, false);
-    ws = ws_accept(TAKE_PTR(sc->conn), sc->in.data + sc->in_used, sc->in.len - sc->in_used, events,
-        arg);
+    ws = ws_accept(
+        TAKE_PTR(sc->conn), sc->in.data + sc->in_used, sc->in.len - sc->in_used, events, arg);
     rq->reply = REPLY_DONE;
     server_later(sc);
     return ws;

@@ -82,8 +82,8 @@ void server_refuse(struct request *rq, unsigned status, const char *message)
     request_reply(rq, status, "application/json", body, strlen(body));
 }
 
-static int read_head(struct request *rq, const char *text, size_t len, unsigned *ret_status,
-    struct err *err)
+static int read_head(
+    struct request *rq, const char *text, size_t len, unsigned *ret_status, struct err *err)
 {
     char *path, *query;
     int r;
@@ -107,13 +107,8 @@ static int read_head(struct request *rq, const char *text, size_t len, unsigned 
 void server_in_drop(struct server_conn *sc, size_t len)
 {
     sc->in_used += len;
-    if (sc->in_used == sc->in.len) {
-        sc->in_used = 0;
-        if (sc->in.cap > NET_READ_MAX)
-            buf_done(&sc->in);
-        else
-            sc->in.len = 0;
-    }
+    if (sc->in_used == sc->in.len)
+        sc->in_used = sc->in.len = 0;
 }
 
 static void start_request(struct server_conn *sc, size_t len)
@@ -171,6 +166,8 @@ static void finish_request(struct server_conn *sc)
 
     request_free(rq);
     if (keep) {
+        if (!sc->in.len && sc->in.cap > NET_READ_MAX) /* an idle connection keeps no large buffer */
+            buf_done(&sc->in);
         set_deadline(sc);
         return;
     }

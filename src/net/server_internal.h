@@ -25,7 +25,7 @@ struct server_conn {
     size_t in_used;
     size_t scanned; /* of the head */
     bool paused;
-    bool pumping;   /* server_pump is on the stack */
+    bool pumping;       /* server_pump is on the stack */
     uint64_t body_mark; /* bytes of the body when the deadline was last moved */
     struct net_timer deadline;
     struct net_timer soon;

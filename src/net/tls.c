@@ -80,8 +80,8 @@ static int use_ca(SSL_CTX *ctx, const char *ca_path, struct err *err)
     return 0;
 }
 
-static int check_server_files(const char *cert_path, const char *key_path, const char *ca_path,
-    struct err *err)
+static int check_server_files(
+    const char *cert_path, const char *key_path, const char *ca_path, struct err *err)
 {
     _cleanup_(ctx_freep) SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     int r;
@@ -124,8 +124,8 @@ int tls_server_vhost(struct net *net, const char *cert_path, const char *key_pat
     info.ssl_ca_filepath = ca_path;
     *ret = lws_create_vhost(context, &info);
     if (!*ret)
-        return err_set(err, -EINVAL, "libwebsockets cannot use the TLS certificate '%s'",
-            cert_path);
+        return err_set(
+            err, -EINVAL, "libwebsockets cannot use the TLS certificate '%s'", cert_path);
     return 0;
 }
 
@@ -167,8 +167,8 @@ static char *file_identity(const char *path)
         (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
-static char *vhost_key(const char *host, const char *ca_path, const char *cert_path,
-    const char *key_path)
+static char *vhost_key(
+    const char *host, const char *ca_path, const char *cert_path, const char *key_path)
 {
     _cleanup_free_ char *ca = file_identity(ca_path);
     _cleanup_free_ char *cert = file_identity(cert_path);
@@ -179,7 +179,7 @@ static char *vhost_key(const char *host, const char *ca_path, const char *cert_p
 
 static struct tls_vhost *find_vhost(struct net *net, const char *key)
 {
-    list_for_each(it, &net->vhosts) {
+    list_for_each (it, &net->vhosts) {
         struct tls_vhost *v = LIST_ENTRY(it, struct tls_vhost, link);
 
         if (str_eq(v->key, key))
@@ -240,7 +240,7 @@ int tls_client_vhost(struct net *net, const char *host, const char *ca_path, con
 
 void tls_vhosts_free(struct net *net)
 {
-    list_for_each_safe(it, &net->vhosts) {
+    list_for_each_safe (it, &net->vhosts) {
         list_remove(it);
         tls_vhost_free(LIST_ENTRY(it, struct tls_vhost, link));
     }

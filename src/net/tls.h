@@ -1,4 +1,5 @@
-/* TLS settings: files checked with errors that say what is wrong, and the vhosts that carry them. */
+/* TLS settings: files checked with errors that say what is wrong, and the vhosts that carry them.
+ */
 #ifndef NET_TLS_H
 #define NET_TLS_H
 

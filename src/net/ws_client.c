@@ -19,6 +19,8 @@
 #define ADDRESSES_MAX 8
 /* Larger messages go out in several frames, so that libwebsockets never keeps more than one. */
 #define PIECE_MAX ((size_t)64 << 10)
+/* LWS_WRITE_CLOSE stands in a private header of libwebsockets, with the same value since 3.0. */
+#define WRITE_CLOSE ((enum lws_write_protocol)4)
 
 struct out {
     struct list link;
@@ -40,9 +42,8 @@ struct ws_client {
     struct list queue; /* of out */
     size_t queued;
     struct buf message;
-    bool close_due, closing, dropping;
-    unsigned close_code;
-    char close_text[WS_REASON_MAX + 1];
+    bool closing;  /* our close frame is queued or out */
+    bool dropping; /* callbacks say nothing new */
     unsigned got_code;
     char got_text[WS_REASON_MAX + 1];
     struct net_timer timer; /* until the handshake is done, then for what a callback may not end */
@@ -96,20 +97,17 @@ static void side_pause(struct ws *ws, bool pause)
         lws_cancel_service(lws_get_context(k->wsi));
 }
 
+/* The close frame is a message of the queue. Asked in its own way (lws_close_reason), Debian's
+ * libwebsockets 4.1.6 drops a connection on libuv before that frame is out. */
 static void side_close(struct ws *ws, unsigned code, const char *text)
 {
     struct ws_client *k = ws->impl;
+    uint8_t payload[2 + WS_REASON_MAX];
 
-    size_t len = strnlen(text, WS_REASON_MAX);
-
-    while (len && !frame_is_utf8(text, len)) /* not cut inside a character */
-        len--;
-    memcpy(k->close_text, text, len);
-    k->close_text[len] = '\0';
-    k->close_due = true;
-    k->close_code = code;
-    if (k->wsi)
-        lws_callback_on_writable(k->wsi);
+    if (k->closing)
+        return;
+    k->closing = true;
+    side_send(ws, FRAME_CLOSE, payload, frame_format_close(code, text, payload));
 }
 
 /* libwebsockets first tries to say good-bye, and gives up at once when asked again. */
@@ -133,7 +131,7 @@ static void side_drop(struct ws *ws)
         k->resolving->client = NULL;
         uv_cancel((uv_req_t *)&k->resolving->request);
     }
-    list_for_each_safe(it, &k->queue)
+    list_for_each_safe (it, &k->queue)
         out_free(LIST_ENTRY(it, struct out, link));
     buf_done(&k->message);
     free(k->path);
@@ -257,8 +255,8 @@ static void resolve(struct ws_client *k)
     }
     k->resolving = xnew(struct resolving);
     k->resolving->client = k;
-    if (uv_getaddrinfo(k->ws->net->loop, &k->resolving->request, resolved, k->uri.host, NULL,
-            &hints) < 0) {
+    if (uv_getaddrinfo(
+            k->ws->net->loop, &k->resolving->request, resolved, k->uri.host, NULL, &hints) < 0) {
         free(TAKE_PTR(k->resolving));
         snprintf(k->error, sizeof(k->error), "cannot resolve '%.60s'", k->uri.host);
         attempt_failed(k);
@@ -282,8 +280,8 @@ int ws_connect(struct net *net, const struct ws_connect_opts *opts, const struct
         return r;
     if (opts->token && !str_is_clean(opts->token, strlen(opts->token)))
         return err_set(err, -EINVAL, "the token has characters that no header can carry");
-    r = uri.tls ? tls_client_vhost(net, uri.host, opts->ca_path, opts->cert_path, opts->key_path,
-                      &vhost, err)
+    r = uri.tls ? tls_client_vhost(
+                      net, uri.host, opts->ca_path, opts->cert_path, opts->key_path, &vhost, err)
                 : net_plain_vhost(net, &vhost, err);
     if (r < 0)
         return r;
@@ -312,8 +310,9 @@ static int add_token(struct ws_client *k, unsigned char **at, unsigned char *end
     if (!k->token)
         return 0;
     value = xasprintf("Bearer %s", k->token);
-    return lws_add_http_header_by_name(k->wsi, (const unsigned char *)"authorization:",
-        (const unsigned char *)value, (int)strlen(value), at, end);
+    return lws_add_http_header_by_name(k->wsi,
+        (const unsigned char *)"authorization:", (const unsigned char *)value, (int)strlen(value),
+        at, end);
 }
 
 static void established(struct ws_client *k)
@@ -330,15 +329,13 @@ static void established(struct ws_client *k)
         k->ws->events->opened(k->ws, k->ws->arg);
 }
 
-/* The peer broke a rule: libwebsockets sends this and ends in CLOSED. */
+/* The peer broke a rule: tell it, and end with that. */
 static int fail(struct ws_client *k, unsigned code, const char *text)
 {
-    k->ws->state = WS_CLOSING;
     k->got_code = code;
     snprintf(k->got_text, sizeof(k->got_text), "%s", text);
-    lws_close_reason(k->wsi, (enum lws_close_status)code, (unsigned char *)k->got_text,
-        strlen(k->got_text));
-    return -1;
+    ws_close(k->ws, code, text);
+    return 0;
 }
 
 static int received(struct ws_client *k, const void *data, size_t len)
@@ -367,13 +364,15 @@ static enum lws_write_protocol write_kind(const struct out *o, size_t len)
 {
     int kind;
 
+    if (o->op == FRAME_CLOSE)
+        return WRITE_CLOSE;
     if (o->op == FRAME_PING)
         return LWS_WRITE_PING;
     if (o->op == FRAME_PONG)
         return LWS_WRITE_PONG;
-    kind = o->at                    ? LWS_WRITE_CONTINUATION
-        : o->op == FRAME_BINARY     ? LWS_WRITE_BINARY
-                                    : LWS_WRITE_TEXT;
+    kind = o->at                ? LWS_WRITE_CONTINUATION
+        : o->op == FRAME_BINARY ? LWS_WRITE_BINARY
+                                : LWS_WRITE_TEXT;
     if (o->at + len < o->len)
         kind |= LWS_WRITE_NO_FIN;
     return (enum lws_write_protocol)kind;
@@ -397,26 +396,13 @@ static int write_piece(struct ws_client *k)
 
 static int writable(struct ws_client *k)
 {
-    struct ws *ws = k->ws;
-
-    if (lws_partial_buffered(k->wsi)) {
-        lws_callback_on_writable(k->wsi);
+    if (list_is_empty(&k->queue))
         return 0;
-    }
-    if (!list_is_empty(&k->queue)) {
-        if (write_piece(k) < 0)
-            return -1;
-        if (!list_is_empty(&k->queue) || k->close_due)
-            lws_callback_on_writable(k->wsi);
-        ws_written(ws);
-        return 0;
-    }
-    if (k->close_due && !k->closing) {
-        k->closing = true;
-        lws_close_reason(k->wsi, (enum lws_close_status)k->close_code,
-            (unsigned char *)k->close_text, strlen(k->close_text));
+    if (!lws_partial_buffered(k->wsi) && write_piece(k) < 0)
         return -1;
-    }
+    if (!list_is_empty(&k->queue))
+        lws_callback_on_writable(k->wsi);
+    ws_written(k->ws);
     return 0;
 }
 
@@ -442,8 +428,6 @@ static void wsi_closed(struct ws_client *k)
         return;
     if (k->got_code)
         ws_done(k->ws, k->got_code, 0, k->got_text);
-    else if (k->closing) /* libwebsockets does not say what the answer to our close frame was */
-        ws_done(k->ws, k->close_code, 0, k->close_text);
     else
         ws_done(k->ws, 1006, 0, "the connection was lost");
 }
@@ -457,8 +441,8 @@ static void connect_failed(struct ws_client *k, const char *text, size_t len)
         return;
     if (status >= 200 && status <= 599) {
         k->status = status;
-        snprintf(k->error, sizeof(k->error), "the server refused the handshake with status %u",
-            status);
+        snprintf(
+            k->error, sizeof(k->error), "the server refused the handshake with status %u", status);
     } else {
         snprintf(k->error, sizeof(k->error), "cannot connect to %.60s port %u: %.*s", k->uri.host,
             k->uri.port, (int)MIN_OF(len, sizeof(k->error)), text ? text : "");
@@ -466,8 +450,8 @@ static void connect_failed(struct ws_client *k, const char *text, size_t len)
     attempt_failed(k);
 }
 
-int ws_client_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
-    size_t len)
+int ws_client_callback(
+    struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
 {
     struct ws_client *k;
 

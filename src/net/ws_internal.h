@@ -44,6 +44,7 @@ struct ws {
     bool above_low;    /* the queue was, so drained is due */
     bool too_slow;     /* the queue went over its maximum */
     uint64_t heard_at; /* when the peer last sent something, uv_now */
+    enum { WS_HEARD, WS_PINGED, WS_SILENT } doubt;
     struct net_timer alive;
     struct net_timer close;
     unsigned close_code; /* of the frame that we sent */
@@ -61,7 +62,7 @@ void ws_written(struct ws *ws);
 void ws_done(struct ws *ws, unsigned code, unsigned status, const char *text);
 
 /* Server side: takes the connection, and what was received behind the handshake. */
-struct ws *ws_accept(struct conn *c, const void *early, size_t early_len,
-    const struct ws_events *events, void *arg);
+struct ws *ws_accept(
+    struct conn *c, const void *early, size_t early_len, const struct ws_events *events, void *arg);
 
 #endif

@@ -52,15 +52,9 @@ static void side_pause(struct ws *ws, bool pause)
 
 static void send_close(struct ws *ws, unsigned code, const char *text)
 {
-    uint8_t payload[2 + WS_REASON_MAX];
-    size_t len = strnlen(text, WS_REASON_MAX);
+    uint8_t payload[FRAME_CONTROL_MAX];
 
-    while (len && !frame_is_utf8(text, len)) /* not cut inside a character */
-        len--;
-    payload[0] = (uint8_t)(code >> 8);
-    payload[1] = (uint8_t)code;
-    memcpy(payload + 2, text, len);
-    send_frame(ws, FRAME_CLOSE, payload, frame_close_code_is_valid(code) ? 2 + len : 0);
+    send_frame(ws, FRAME_CLOSE, payload, frame_format_close(code, text, payload));
 }
 
 static void side_drop(struct ws *ws)
@@ -291,8 +285,8 @@ static void conn_closed(struct conn *c, void *owner)
 
 static const struct conn_events EVENTS = {conn_data, conn_written, conn_closed};
 
-struct ws *ws_accept(struct conn *c, const void *early, size_t early_len,
-    const struct ws_events *events, void *arg)
+struct ws *ws_accept(
+    struct conn *c, const void *early, size_t early_len, const struct ws_events *events, void *arg)
 {
     struct ws_server *s = xnew(struct ws_server);
     struct net *net = conn_net(c);

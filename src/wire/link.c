@@ -207,7 +207,7 @@ int link_parse(
 {
     _cleanup_(link_message_freep) struct link_message *m = NULL;
     _cleanup_(json_decrefp) json_t *doc = NULL;
-    enum link_type type;
+    enum link_type type = LINK_TYPE_COUNT;
     int r;
 
     r = json_parse(text, len, LINK_TEXT_MAX, &doc, err);

@@ -202,17 +202,16 @@ static void issue(const struct certs *c, const char *cert, const char *key, cons
     _cleanup_free_ char *request = xasprintf("%s/request", c->dir);
     _cleanup_free_ char *subject = xasprintf("/CN=%s", name);
     const char *ask[] = {"openssl", "req", "-newkey", "ec", "-pkeyopt",
-        "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", request, "-subj",
-        subject, "-addext", "subjectAltName=IP:127.0.0.1,IP:::1,DNS:localhost", NULL};
-    const char *sign[] = {"openssl", "x509", "-req", "-in", request, "-CA", c->ca, "-CAkey",
-        ca_key, "-CAcreateserial", "-out", cert, "-days", "2", "-copy_extensions", "copy", NULL};
+        "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", request, "-subj", subject,
+        "-addext", "subjectAltName=IP:127.0.0.1,IP:::1,DNS:localhost", NULL};
+    const char *sign[] = {"openssl", "x509", "-req", "-in", request, "-CA", c->ca, "-CAkey", ca_key,
+        "-CAcreateserial", "-out", cert, "-days", "2", "-copy_extensions", "copy", NULL};
 
     run(ask);
     run(sign);
 }
 
-#define PATH_OF(member, file)                                                                      \
-    snprintf(c->member, sizeof(c->member), "%s/%s", c->dir, (file))
+#define PATH_OF(member, file) snprintf(c->member, sizeof(c->member), "%s/%s", c->dir, (file))
 
 void certs_make(struct certs *c)
 {

@@ -1,9 +1,8 @@
 /* The HTTP server, asked by sockets that say whatever they like. */
-#include "fixture.h"
-
-#include <sys/socket.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
+#include "fixture.h"
 #include "net/http.h"
 
 struct seen {
@@ -145,7 +144,8 @@ static void a_request_is_answered_with_its_headers(void **state)
 
     with(&f, &s, NULL);
     answer = raw_ask(&f, "GET /a%20b?q=1%2B2+3&z HTTP/1.1\r\n" HOST CLOSE "\r\n");
-    assert_string_equal(answer, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+    assert_string_equal(answer,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
         "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nContent-Length: 4\r\n"
         "Connection: close\r\n\r\n/a b");
     assert_string_equal(s.query, "1+2 3");
@@ -200,25 +200,26 @@ static void what_is_no_proper_request_is_refused(void **state)
         {"GET / HTTP/1.1\r\n" HOST ": c\r\n\r\n", "HTTP/1.1 400 "},
         {"GET / HTTP/1.1\r\n" HOST "a: b\x01\r\n\r\n", "HTTP/1.1 400 "},
         {"POST /body HTTP/1.1\r\n" HOST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
-         "0\r\n\r\nGET /smuggled HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 "},
+         "0\r\n\r\nGET /smuggled HTTP/1.1\r\n" HOST "\r\n",
+            "HTTP/1.1 400 "},
         {"POST /body HTTP/1.1\r\n" HOST "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
-         "HTTP/1.1 400 "},
+            "HTTP/1.1 400 "},
         {"POST /body HTTP/1.1\r\n" HOST "Content-Length: +5\r\n\r\nhello", "HTTP/1.1 400 "},
         {"POST /body HTTP/1.1\r\n" HOST "Content-Length: -5\r\n\r\nhello", "HTTP/1.1 400 "},
         {"POST /body HTTP/1.1\r\n" HOST "Content-Length: 5, 5\r\n\r\nhello", "HTTP/1.1 400 "},
         {"POST /body HTTP/1.1\r\n" HOST "Content-Length: 99999999999999999999\r\n\r\nhello",
-         "HTTP/1.1 400 "},
+            "HTTP/1.1 400 "},
         {"POST /body HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n",
-         "HTTP/1.1 501 "},
+            "HTTP/1.1 501 "},
         {"POST /body HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 400 "},
         {"POST /body HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
-         "HTTP/1.1 400 "},
+            "HTTP/1.1 400 "},
         {"POST /body HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n",
-         "HTTP/1.1 400 "},
+            "HTTP/1.1 400 "},
         {"POST /body HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n",
-         "HTTP/1.1 400 "},
-        {"POST /body HTTP/1.1\r\n" HOST
-         "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc", "HTTP/1.1 400 "},
+            "HTTP/1.1 400 "},
+        {"POST /body HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc",
+            "HTTP/1.1 400 "},
     };
     struct fixture f;
     struct seen s;
@@ -246,8 +247,8 @@ static void a_nul_in_the_head_is_refused(void **state)
     raw_read_all(&f, fd, &answer, 5000);
     close(fd);
     assert_true(str_starts(answer.data, "HTTP/1.1 400 Bad Request\r\n"));
-    assert_non_null(strstr(answer.data,
-        "{\"code\":\"bad_request\",\"message\":\"the request head has a NUL\"}"));
+    assert_non_null(strstr(
+        answer.data, "{\"code\":\"bad_request\",\"message\":\"the request head has a NUL\"}"));
     assert_int_equal(s.requests, 0);
     without(&f, &s);
 }
@@ -274,7 +275,8 @@ static void a_head_that_is_too_long_is_refused(void **state)
 
 static void a_head_may_come_byte_by_byte(void **state)
 {
-    static const char request[] = "POST /body HTTP/1.1\r\n" HOST CLOSE
+    static const char request[] =
+        "POST /body HTTP/1.1\r\n" HOST CLOSE
         "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n";
     _cleanup_(buf_done) struct buf answer = BUF_INIT(65536);
     struct fixture f;
@@ -301,7 +303,8 @@ static void pipelined_requests_are_answered_in_order(void **state)
 
     with(&f, &s, NULL);
     fd = raw_connect(&f);
-    raw_say(&f, fd, "GET /later HTTP/1.1\r\n" HOST "\r\nPOST /body HTTP/1.1\r\n" HOST
+    raw_say(&f, fd,
+        "GET /later HTTP/1.1\r\n" HOST "\r\nPOST /body HTTP/1.1\r\n" HOST
         "Content-Length: 5\r\n\r\nhelloGET /three HTTP/1.1\r\n" HOST CLOSE "\r\n");
     wait_for(&f, &s.flag, 5000);
     turn_for(&f, 30);
@@ -390,11 +393,11 @@ static void a_body_in_pieces_is_counted_and_can_be_refused(void **state)
     _cleanup_free_ char *answer = NULL;
 
     with(&f, &s, NULL);
-    answer = raw_ask(&f,
-        "POST /pieces HTTP/1.1\r\n" HOST CLOSE "Content-Length: 10\r\n\r\n0123456789");
+    answer = raw_ask(
+        &f, "POST /pieces HTTP/1.1\r\n" HOST CLOSE "Content-Length: 10\r\n\r\n0123456789");
     assert_true(str_ends(answer, "\r\n\r\n10"));
-    assert_answer(&f, "POST /pieces HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n!abc",
-        "HTTP/1.1 500 ");
+    assert_answer(
+        &f, "POST /pieces HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n!abc", "HTTP/1.1 500 ");
     without(&f, &s);
 }
 
@@ -419,8 +422,8 @@ static void a_client_that_asks_first_is_told_to_continue(void **state)
 
     with(&f, &s, NULL);
     fd = raw_connect(&f);
-    raw_say(&f, fd, "POST /body HTTP/1.1\r\n" HOST CLOSE
-        "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+    raw_say(&f, fd,
+        "POST /body HTTP/1.1\r\n" HOST CLOSE "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     raw_read_until(&f, fd, &answer, "HTTP/1.1 100 Continue\r\n\r\n", 5000);
     raw_say(&f, fd, "hello");
     raw_read_all(&f, fd, &answer, 5000);
@@ -606,15 +609,16 @@ static void a_file_is_sent_whole_or_in_part_and_the_connection_kept(void **state
     assert_int_equal(write(the_file, content, 8 << 20), 8 << 20);
     fixture_begin(&f, NULL, handle_file, NULL);
     fd = raw_connect(&f);
-    raw_say(&f, fd, "GET /f HTTP/1.1\r\n" HOST "\r\nGET /f HTTP/1.1\r\n" HOST
-        "Range: bytes=1000-1049\r\n" CLOSE "\r\n");
+    raw_say(&f, fd,
+        "GET /f HTTP/1.1\r\n" HOST "\r\nGET /f HTTP/1.1\r\n" HOST "Range: bytes=1000-1049\r\n" CLOSE
+        "\r\n");
     raw_read_all(&f, fd, &answer, 20000);
     close(fd);
     assert_true(str_starts(answer.data, "HTTP/1.1 200 OK\r\n"));
     assert_non_null(strstr(answer.data, "\r\nContent-Length: 8388608\r\n"));
     assert_memory_equal(strstr(answer.data, "\r\n\r\n") + 4, content, 8 << 20);
-    assert_non_null(strstr(answer.data + (8 << 20),
-        "\r\nContent-Range: bytes 1000-1049/8388608\r\n"));
+    assert_non_null(
+        strstr(answer.data + (8 << 20), "\r\nContent-Range: bytes 1000-1049/8388608\r\n"));
     assert_memory_equal(answer.data + answer.len - 50, content + 1000, 50);
     fixture_end(&f);
     close(the_file);
@@ -684,8 +688,7 @@ static void a_port_in_use_is_named(void **state)
     assert_string_equal(err.text, text);
     opts.host = "localhost";
     assert_int_equal(server_listen(f.net, &opts, NULL, &err), -EINVAL);
-    assert_string_equal(err.text,
-        "cannot listen on 'localhost': not an IPv4 or IPv6 address");
+    assert_string_equal(err.text, "cannot listen on 'localhost': not an IPv4 or IPv6 address");
     opts = (struct listen_opts){.host = "::1", .fn = handle, .arg = &s};
     assert_int_equal(server_listen(f.net, &opts, &f.port, &err), 0);
     without(&f, &s);
