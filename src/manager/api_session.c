@@ -16,7 +16,6 @@
 #include "sched/sched.h"
 #include "wire/session.h"
 
-#define MASTER_PORT 29500
 #define IDEMPOTENCY_KEY_MAX 64
 #define LIST_DEFAULT 100
 #define LIST_MAX 1000
@@ -132,7 +131,7 @@ static int accept_session(struct manager *m, struct session *s, struct err *err)
     if (r < 0)
         return r;
     session_make_containers(s);
-    s->master_port = MASTER_PORT;
+    s->master_port = SESSION_MASTER_PORT;
     s->state = SESSION_PENDING;
     s->submitted_usec = s->state_usec = now;
     STR_SET(s->reason_code, "queued");

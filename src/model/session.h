@@ -25,6 +25,10 @@
 #define SESSION_MOUNTS_MAX 64
 #define IMAGE_REF_MAX 255
 #define PATH_TEXT_MAX 1023
+/* MASTER_PORT: free, since each container has its network namespace to itself, and kept so there
+ * (ip_local_reserved_ports). */
+#define SESSION_MASTER_PORT 29500
+#define SESSION_MASTER_PORT_TEXT "29500"
 
 enum session_state {
     SESSION_PENDING,

@@ -38,6 +38,7 @@ void ws_open(struct ws *ws)
 void ws_heard(struct ws *ws)
 {
     ws->heard_at = uv_now(ws->net->loop);
+    ws->doubt = WS_HEARD;
 }
 
 void ws_done(struct ws *ws, unsigned code, unsigned status, const char *text)
@@ -55,6 +56,11 @@ void ws_done(struct ws *ws, unsigned code, unsigned status, const char *text)
     free(ws);
 }
 
+/*
+ * Silence leads to a ping, more of it to the end. When this process itself stood still (it was
+ * stopped, or the machine was), timers ring before what came meanwhile is read: so the end is
+ * decided one turn of the loop later.
+ */
 static void alive_rang(struct net_timer *timer)
 {
     struct ws *ws = CONTAINER_OF(timer, struct ws, alive);
@@ -62,16 +68,21 @@ static void alive_rang(struct net_timer *timer)
 
     if (ws->state != WS_OPEN)
         return;
-    /* While we do not read, we can hear nothing: say instead that we are here. */
-    if (ws->paused) {
+    if (ws->paused) { /* we can hear nothing: say instead that we are here */
         ws->side->send(ws, FRAME_PONG, NULL, 0);
-    } else if (silent >= 2 * ping) {
-        ws_done(ws, 1006, 0, "the peer does not answer pings");
-        return;
-    } else if (silent >= ping) {
+        net_timer_set(ws->net, &ws->alive, ping);
+    } else if (silent < ping) {
+        net_timer_set(ws->net, &ws->alive, ping - silent);
+    } else if (ws->doubt == WS_HEARD) {
         ws->side->send(ws, FRAME_PING, NULL, 0);
+        ws->doubt = WS_PINGED;
+        net_timer_set(ws->net, &ws->alive, ping);
+    } else if (ws->doubt == WS_PINGED) {
+        ws->doubt = WS_SILENT;
+        net_timer_set(ws->net, &ws->alive, 0);
+    } else {
+        ws_done(ws, 1006, 0, "the peer does not answer pings");
     }
-    net_timer_set(ws->net, &ws->alive, ws->paused || silent >= ping ? ping : ping - silent);
 }
 
 static void close_rang(struct net_timer *timer)

@@ -44,6 +44,7 @@ struct ws {
     bool above_low;    /* the queue was, so drained is due */
     bool too_slow;     /* the queue went over its maximum */
     uint64_t heard_at; /* when the peer last sent something, uv_now */
+    enum { WS_HEARD, WS_PINGED, WS_SILENT } doubt;
     struct net_timer alive;
     struct net_timer close;
     unsigned close_code; /* of the frame that we sent */

@@ -44,6 +44,7 @@ int edge_prepare_container(struct err *err)
         {"ipv6/conf/all/disable_ipv6", "1"},
         {"ipv6/conf/default/disable_ipv6", "1"},
         {"ipv4/ip_unprivileged_port_start", "0"},
+        {"ipv4/ip_local_reserved_ports", SESSION_MASTER_PORT_TEXT},
         {"ipv4/ping_group_range", "0 2147483647"},
     };
 

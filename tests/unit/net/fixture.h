@@ -5,18 +5,12 @@
 #ifndef TEST_NET_FIXTURE_H
 #define TEST_NET_FIXTURE_H
 
-#include <cmocka.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/base.h"
 #include "base/buf.h"
 #include "base/str.h"
 #include "net/net.h"
 #include "net/server.h"
 #include "net/ws.h"
+#include "unit.h"
 
 struct fixture {
     uv_loop_t loop;
