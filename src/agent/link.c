@@ -103,6 +103,8 @@ static void fill_session(struct link_session *to, const struct sess *s)
     to->phase = s->a->phase;
     STR_SET(to->cluster, s->a->cluster);
     to->epoch = s->a->epoch;
+    STR_SET(to->incarnation, s->a->incarnation);
+    to->revision = s->a->revision;
     to->container_count = s->a->container_count;
     to->containers = xnew_array(struct report, to->container_count);
     for (uint32_t i = 0; i < to->container_count; i++)

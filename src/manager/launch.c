@@ -110,6 +110,8 @@ struct assignment *launch_assignment(struct manager *m, const struct session *s,
 
     STR_SET(a->cluster, m->cluster);
     a->epoch = m->epoch;
+    STR_SET(a->incarnation, m->incarnation);
+    a->revision = store_revision(m->store);
     STR_SET(a->boot_id, n->node.boot_id);
     STR_SET(a->session, s->id);
     a->num = s->num;

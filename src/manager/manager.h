@@ -43,7 +43,8 @@ struct manager {
     struct net *net;
     struct store *store;
     char cluster[UUID_TEXT_LEN + 1];
-    uint64_t epoch;
+    uint64_t epoch;                        /* epoch.h */
+    char incarnation[UUID_TEXT_LEN + 1];
     bool closing;
 
     struct map sessions; /* id -> struct session, those that have not ended */
