@@ -96,6 +96,17 @@ void link_session_removed(struct agent *ag, const char *session, uint32_t attemp
     say(ag, &m);
 }
 
+static void fill_held(struct link_session *to, const struct sess *s,
+    const struct assigned_container *c)
+{
+    size_t cap = to->gpu_count;
+
+    resources_add(&to->held, &s->a->each);
+    to->gpus = xgrow(to->gpus, &cap, to->gpu_count + c->gpu_count, sizeof(*to->gpus));
+    for (uint32_t i = 0; i < c->gpu_count; i++)
+        to->gpus[to->gpu_count++] = c->gpus[i];
+}
+
 static void fill_session(struct link_session *to, const struct sess *s)
 {
     STR_SET(to->session, s->a->session);
@@ -103,6 +114,10 @@ static void fill_session(struct link_session *to, const struct sess *s)
     to->phase = s->a->phase;
     STR_SET(to->cluster, s->a->cluster);
     to->epoch = s->a->epoch;
+    STR_SET(to->incarnation, s->a->incarnation);
+    to->revision = s->a->revision;
+    for (uint32_t i = 0; i < s->a->container_count; i++)
+        fill_held(to, s, &s->a->containers[i]);
     to->container_count = s->a->container_count;
     to->containers = xnew_array(struct report, to->container_count);
     for (uint32_t i = 0; i < to->container_count; i++)

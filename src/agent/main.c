@@ -17,6 +17,8 @@
 #include "net/net.h"
 
 #define TICK_MSEC 250
+#define REPAIR_TICKS 20 /* 5 s; changes are heard of at once */
+#define KEEP_TICKS 120  /* 30 s */
 #define THREADS "64"
 
 static void set(char *to, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
@@ -150,8 +152,11 @@ static void on_tick(uv_timer_t *t)
 
     sess_tick(ag, clock_mono_usec());
     link_tick(ag, clock_mono_usec());
-    if (++n % 20 == 0)
+    n++;
+    if (n % REPAIR_TICKS == 0)
         repair(ag);
+    if (n % KEEP_TICKS == 0)
+        logkeep_start(ag);
 }
 
 static void on_signal(uv_signal_t *h, int signo)

@@ -75,6 +75,8 @@ void start_session(struct sess *s);
 void start_barrier(struct sess *s);
 /* remove.c: jobs that take everything away. */
 void remove_session(struct sess *s);
+/* logkeep.c: shorten and forget logs, in a worker thread. */
+void logkeep_start(struct agent *ag);
 /* watch.c: notices the end of init and of conmon. */
 void watch_container(struct ct *c);
 void unwatch_container(struct ct *c);

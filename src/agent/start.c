@@ -45,6 +45,12 @@ static bool cancelled(struct sess *s)
     return atomic_load(&s->cancel);
 }
 
+static void say(struct ct *c, const char *text)
+{
+    str_copy(c->report.text, sizeof(c->report.text), text);
+    ct_report(c, c->report.state);
+}
+
 /* A step failed: the session is of no use any more; every container that did not come up says why. */
 static void session_failed(struct sess *s, struct ct *c, const struct err *err)
 {
@@ -60,11 +66,6 @@ static void session_failed(struct sess *s, struct ct *c, const struct err *err)
 }
 
 /* --- second half: a container, once edge and root are there ------------------------------- */
-
-static void say(struct ct *c, const char *text)
-{
-    str_copy(c->report.text, sizeof(c->report.text), text);
-}
 
 static int login_peers(struct agent *ag, struct sess *s, const struct assigned_container *spec,
     const char *netns, struct err *err)
@@ -128,7 +129,7 @@ static void container_is_up(void *arg, int result, const struct err *err)
         log_warning("session %s: %s: %s", s->a->session, c->spec->name, err_text(err));
         session_failed(s, c, err);
     } else if (c->report.state != CONTAINER_EXITED) {
-        say(c, "");
+        c->report.text[0] = '\0';
         ct_report(c, CONTAINER_READY);
     }
     spec_write(s, NULL);
@@ -153,7 +154,7 @@ static void first_half_done(struct sess *s, struct ct *c, int result, const stru
         session_failed(s, c, err);
     } else if (s->edge_made && roots_made(s) && !s->failed && !cancelled(s)) {
         for (uint32_t i = 0; i < s->a->container_count; i++) {
-            say(&s->cts[i], "starting");
+            say(&s->cts[i], s->a->peer_count > 1 ? "starting, until every SSH login works" : "starting");
             s->cts[i].started = true;
             work_start(s->agent->loop, run_container, container_is_up, job_new(s, &s->cts[i]));
         }
@@ -224,8 +225,8 @@ void start_session(struct sess *s)
             return;
         }
     for (uint32_t i = 0; i < s->a->container_count; i++) {
-        say(&s->cts[i], "making its files");
         ct_report(&s->cts[i], CONTAINER_PREPARING);
+        say(&s->cts[i], "making its files");
     }
     work_start(s->agent->loop, make_edge, edge_is_made, job_new(s, NULL));
     for (uint32_t i = 0; i < s->a->container_count; i++)

@@ -115,7 +115,9 @@ static int open_sink(struct run *run, struct conversion *c, bool as_tar, struct 
 
     if (as_tar) {
         r = erofs_tar_start(&run->tool, run->scratch.path, c->blob, &c->job, &fd, err);
-        return r < 0 ? r : sink_tar_new(fd, &c->sink, err);
+        if (r == 0)
+            c->sink = sink_tar_new(fd);
+        return r;
     }
     c->tree = xasprintf("%s/tree", run->scratch.path);
     r = fs_mkdir_p(c->tree, 0700, err);
@@ -161,15 +163,21 @@ static int convert_once(struct run *run, const struct piece *piece, struct plan_
     bool as_tar, struct layer_record *record, struct err *err)
 {
     _cleanup_(conversion_done) struct conversion c = {.job.messages = -1};
+    struct layer_limits limits = run->left;
     uint64_t max = run->left.max_bytes + MIN_OF(STREAM_EXTRA, INT64_MAX - run->left.max_bytes);
     int r;
 
+    limits.max_path = LAYER_PATH_MAX - 1;
+    /* Versions that take no tar cut names at 254 bytes, and then miss the file. */
+    limits.max_name = run->tool.takes_tar ? LAYER_NAME_MAX : LAYER_NAME_MAX - 1;
+    if (!as_tar) /* mkfs.erofs puts the tree's path in front of each */
+        limits.max_path -= (unsigned)MIN_OF(strlen(run->scratch.path) + 16, LAYER_PATH_MAX / 2);
     c.blob = blobs_tmp_path(&run->blobs);
     (void)unlink(c.blob);
     if ((r = stream_open(&c.in, piece, max, err)) < 0 ||
         (r = open_sink(run, &c, as_tar, err)) < 0)
         return r;
-    r = layer_convert(&c.in, run->below, &run->root, &run->left, c.sink, tell_unpack, run,
+    r = layer_convert(&c.in, run->below, &run->root, &limits, c.sink, tell_unpack, run,
         &record->layer, err);
     if (r == -EPIPE && as_tar)
         return erofs_tar_wait(&c.job, err) < 0 ? -EPROTO : r;
@@ -305,7 +313,6 @@ static void take_limits(struct run *run, const struct layer_result *l)
  * shows or hides all that the lower one had. */
 static void stack_layer(struct run *run, const struct layer_record *record, const char *diff_id)
 {
-    _cleanup_free_ char *path = blobs_path(&run->blobs, record->digest);
     uint32_t n = 0;
 
     if (record->layer.opaque_root)
@@ -337,6 +344,8 @@ static int import_layer(struct run *run, struct plan_layer *l, struct err *err)
         r = know_rootfs(run, &piece, l, err);
     if (r == 0)
         r = obtain(run, &piece, l, &record, err);
+    if (r == 0 && !l->member && record.layer.entries == 0)
+        r = err_set(err, -EINVAL, "no tar, or an empty one");
     piece_done(&piece);
     (void)blobs_lock(&run->blobs, NULL, NULL);
     if (r == 0)
@@ -354,7 +363,7 @@ static int import_layers(struct run *run, struct err *err)
         tell(run, "unpack", 0);
         r = import_layer(run, l, err);
         if (r < 0 && !l->member)
-            return r;
+            return err_prefix(err, "'%s'", run->opts->source);
         if (r < 0)
             return err_prefix(err, "layer %u of %u (%.19s)", i + 1, run->plan.layer_count,
                 l->packed[0] ? l->packed : l->diff_id);

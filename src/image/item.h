@@ -66,6 +66,6 @@ void sink_freep(struct sink **s);
 /* Writes below the folder, which must be empty and nobody else's. */
 int sink_tree_new(const char *dir, struct sink **ret, struct err *err);
 /* Writes a pax tar; fd is taken. */
-int sink_tar_new(int fd, struct sink **ret, struct err *err);
+struct sink *sink_tar_new(int fd);
 
 #endif

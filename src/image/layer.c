@@ -111,7 +111,7 @@ static int put_hardlink(struct layer *l, struct node *n, const char *path, struc
     int r;
 
     if ((r = layer_find_place(l, i->target, &at, err)) < 0 ||
-        (r = layer_path(at.dir, at.name, target, err)) < 0)
+        (r = layer_path(l, at.dir, at.name, target, err)) < 0)
         return r;
     other = layer_node_at(l, &at);
     if (other == n)
@@ -198,7 +198,7 @@ static int put_entry(struct convert *c, const struct place *p, struct item *i, c
     struct node *n;
     int r;
 
-    if ((r = layer_path(p->dir, p->name, path, err)) < 0 ||
+    if ((r = layer_path(&c->l, p->dir, p->name, path, err)) < 0 ||
         (r = make_node(c, p, path, i, &n, err)) < 0)
         return r;
     n->listed = true;
@@ -244,7 +244,7 @@ static int take_entry(struct convert *c, struct archive_entry *e, struct err *er
     if (!raw)
         return err_set(err, -EINVAL, "an entry with a name that cannot be read");
     if (strlen(raw) > 4 * LAYER_PATH_MAX)
-        return layer_failed(raw, -ENAMETOOLONG, "the path is longer than 4095 bytes", err);
+        return layer_failed(raw, -ENAMETOOLONG, "far too long", err);
     if (is_aufs_meta(raw))
         return 0;
     r = layer_find_place(&c->l, raw, &p, err);
@@ -273,7 +273,7 @@ static int put_whiteout(struct node *n, void *arg, struct err *err)
 
     if (n->type != NODE_WHITEOUT)
         return 0;
-    r = layer_path(n, "", path, err);
+    r = layer_path(l, n, "", path, err);
     if (r < 0)
         return r;
     n->parent->has_whiteouts = true;
@@ -288,7 +288,7 @@ static int put_dir_marks(struct node *n, void *arg, struct err *err)
 
     if (n->type != NODE_DIR || !n->parent || !(n->opaque || n->hidden || n->has_whiteouts))
         return 0;
-    r = layer_path(n, "", path, err);
+    r = layer_path(l, n, "", path, err);
     if (r < 0)
         return r;
     if (n->opaque || n->hidden)

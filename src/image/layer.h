@@ -14,7 +14,12 @@ struct layer_limits {
     uint64_t max_bytes;   /* of all files, holes counted too */
     uint64_t max_entries;
     unsigned max_depth;
+    unsigned max_path; /* bytes, at most LAYER_PATH_MAX - 1 */
+    unsigned max_name; /* bytes, at most LAYER_NAME_MAX */
 };
+
+#define LAYER_PATH_MAX 4096 /* PATH_MAX: with its NUL */
+#define LAYER_NAME_MAX 255
 
 struct layer_root { /* attributes of a stack's root folder */
     uint32_t mode, uid, gid;

@@ -24,18 +24,34 @@ bool layer_shows_below(const struct node *dir)
     return true;
 }
 
-int layer_path(const struct node *dir, const char *name, char ret[LAYER_PATH_MAX],
-    struct err *err)
+static int name_too_long(const struct layer *l, const char *raw, struct err *err)
+{
+    char why[64];
+
+    snprintf(why, sizeof(why), "a part of the name is over %u bytes", l->limits->max_name);
+    return layer_failed(raw, -ENAMETOOLONG, why, err);
+}
+
+static int path_too_long(const struct layer *l, const char *raw, struct err *err)
+{
+    char why[64];
+
+    snprintf(why, sizeof(why), "the path is longer than %u bytes", l->limits->max_path);
+    return layer_failed(raw, -ENAMETOOLONG, why, err);
+}
+
+int layer_path(const struct layer *l, const struct node *dir, const char *name,
+    char ret[LAYER_PATH_MAX], struct err *err)
 {
     size_t len, more = strlen(name);
 
     if (skeleton_path(dir, ret, LAYER_PATH_MAX) < 0)
-        return layer_failed(name, -ENAMETOOLONG, "the path is longer than 4095 bytes", err);
+        return path_too_long(l, name, err);
     len = strlen(ret);
+    if (len + 1 + more > l->limits->max_path)
+        return path_too_long(l, name, err);
     if (more == 0)
         return 0;
-    if (len + 1 + more >= LAYER_PATH_MAX)
-        return layer_failed(name, -ENAMETOOLONG, "the path is longer than 4095 bytes", err);
     if (len > 0)
         ret[len++] = '/';
     memcpy(ret + len, name, more + 1);
@@ -90,7 +106,7 @@ static int imply_dir(struct layer *l, struct walk *w, struct node *n, struct ite
     char path[LAYER_PATH_MAX];
     int r;
 
-    r = layer_path(n, "", path, err);
+    r = layer_path(l, n, "", path, err);
     if (r < 0)
         return r;
     n->type = NODE_DIR;
@@ -113,7 +129,7 @@ static int step_below(struct layer *l, struct walk *w, const char *name, const c
     if (skeleton_depth(w->at) >= l->limits->max_depth)
         return layer_failed(w->raw, -EINVAL, "folders are nested too deep", err);
     if (layer_shows_below(w->at)) {
-        r = layer_path(w->at, name, path, err);
+        r = layer_path(l, w->at, name, path, err);
         if (r == 0)
             r = below_lookup(l->below, path, &attr, err);
         if (r < 0 && r != -ENOENT)
@@ -149,12 +165,13 @@ static int step_known(struct layer *l, struct walk *w, struct node *n, const cha
 }
 
 /* The first part into name; returns what is behind it (inside w->rest), NULL if it is too long. */
-static const char *next_part(const struct walk *w, char name[LAYER_NAME_MAX + 1])
+static const char *next_part(const struct layer *l, const struct walk *w,
+    char name[LAYER_NAME_MAX + 1])
 {
     const char *start = w->rest + strspn(w->rest, "/");
     size_t len = strcspn(start, "/");
 
-    if (len > LAYER_NAME_MAX)
+    if (len > l->limits->max_name)
         return NULL;
     memcpy(name, start, len);
     name[len] = '\0';
@@ -208,18 +225,18 @@ int layer_find_place(struct layer *l, const char *raw, struct place *ret, struct
     struct walk w = {.raw = raw, .at = l->names.root};
     int r = 0;
 
-    if (strlen(clean) >= LAYER_PATH_MAX)
-        return layer_failed(raw, -ENAMETOOLONG, "the path is longer than 4095 bytes", err);
-    if (strlen(last) > LAYER_NAME_MAX)
-        return layer_failed(raw, -ENAMETOOLONG, "a part of the name is over 255 bytes", err);
+    if (strlen(clean) > l->limits->max_path)
+        return path_too_long(l, raw, err);
+    if (strlen(last) > l->limits->max_name)
+        return name_too_long(l, raw, err);
     w.rest = slash ? xstrndup(clean, (size_t)(slash - clean)) : xstrdup("");
     while (r == 0 && w.rest[0]) {
         char name[LAYER_NAME_MAX + 1];
         unsigned links = w.links;
-        const char *rest = next_part(&w, name);
+        const char *rest = next_part(l, &w, name);
 
         if (!rest) {
-            r = layer_failed(raw, -ENAMETOOLONG, "a part of the name is over 255 bytes", err);
+            r = name_too_long(l, raw, err);
             break;
         }
         if (w.rest[0] == '/')

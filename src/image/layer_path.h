@@ -8,9 +8,6 @@
 #include "image/layer.h"
 #include "image/skeleton.h"
 
-#define LAYER_PATH_MAX 4096 /* PATH_MAX: with its NUL */
-#define LAYER_NAME_MAX 255
-
 struct layer {
     struct stream *in;
     struct below *below;
@@ -34,8 +31,8 @@ struct node *layer_node_at(const struct layer *l, const struct place *p); /* NUL
 /* Does what is below the layer show at this folder? */
 bool layer_shows_below(const struct node *dir);
 /* Path of a name in a folder. */
-int layer_path(const struct node *dir, const char *name, char ret[LAYER_PATH_MAX],
-    struct err *err);
+int layer_path(const struct layer *l, const struct node *dir, const char *name,
+    char ret[LAYER_PATH_MAX], struct err *err);
 /* Put one more name, bounds checked. */
 int layer_put(struct layer *l, const char *path, const struct item *i, struct err *err);
 /* err text about an entry's raw name. */

@@ -113,6 +113,9 @@ static int open_archive(struct stream *s, int filter, struct err *err)
         archive_read_append_filter(s->unpack, filter) != ARCHIVE_OK ||
         archive_read_open(s->unpack, s, NULL, read_for_archive, NULL) != ARCHIVE_OK)
         return archive_failed(s, err);
+    /* When the first bytes cannot be decompressed, the "empty" format takes them for none. */
+    if (archive_errno(s->unpack) != 0)
+        return archive_failed(s, err);
     switch (archive_read_next_header(s->unpack, &entry)) {
     case ARCHIVE_OK:
         return 0;

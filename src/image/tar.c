@@ -1,20 +1,33 @@
 /*
- * The sink that writes a pax tar, for a mkfs.erofs that packs one as it comes. Nothing that was
- * written can be taken back: drop is not possible, and the caller then unpacks to disk instead.
+ * The sink that writes a pax tar (POSIX.1-2017, pax "Extended Interchange Format") for a mkfs.erofs
+ * that packs one as it comes. Written here and not by libarchive, because mkfs.erofs 1.8 reads
+ * "1600000000.25" as 25 nanoseconds: a fraction must have all nine digits. Nothing that was written
+ * can be taken back: drop is not possible, and the caller then unpacks to disk instead.
  */
-#include <archive.h>
-#include <archive_entry.h>
-#include <sys/stat.h>
-
+#include "base/buf.h"
 #include "base/str.h"
 #include "image/item.h"
 
+#define BLOCK 512
+#define OUT_SIZE (256 * 1024)
+#define PAX_MAX (4 * 1024 * 1024)
+#define OCTAL_7 UINT64_C(07777777)
+#define OCTAL_11 UINT64_C(077777777777)
+
+struct header { /* ustar */
+    char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type;
+    char linkname[100], magic[6], version[2], uname[32], gname[32], devmajor[8], devminor[8];
+    char prefix[155], pad[12];
+};
+_Static_assert(sizeof(struct header) == BLOCK, "a tar header is one block");
+
 struct tar {
     struct sink sink;
-    struct archive *out;
-    struct archive_entry *entry;
     int fd;
-    uint64_t at, size; /* of the file put last */
+    char *out; /* not yet written */
+    size_t out_len;
+    uint64_t at, size; /* of the file put last, of which more is to come */
+    struct buf pax;
 };
 
 static struct tar *tar_of(struct sink *s)
@@ -22,26 +35,69 @@ static struct tar *tar_of(struct sink *s)
     return CONTAINER_OF(s, struct tar, sink);
 }
 
-static int archive_failed(struct tar *t, struct err *err)
+/* ---- bytes ---- */
+
+static int write_all(struct tar *t, const char *p, size_t n, struct err *err)
 {
-    const char *text = archive_error_string(t->out);
-    int code = archive_errno(t->out);
-
-    return err_set(err, code > 0 ? -code : -EIO, "cannot pass on: %s", text ? text : "no reason");
-}
-
-/* Holes are written as zeros: mkfs.erofs sees them again when it compresses. */
-static int write_zeros(struct tar *t, uint64_t upto, struct err *err)
-{
-    static const char zeros[65536];
-
-    while (t->at < upto) {
-        size_t n = (size_t)MIN_OF(upto - t->at, (uint64_t)sizeof(zeros));
-        if (archive_write_data(t->out, zeros, n) != (la_ssize_t)n)
-            return archive_failed(t, err);
-        t->at += n;
+    while (n > 0) {
+        ssize_t done = write(t->fd, p, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return err_sys(err, -errno, "cannot pass the tar on");
+        p += done;
+        n -= (size_t)done;
     }
     return 0;
+}
+
+static int flush(struct tar *t, struct err *err)
+{
+    int r = write_all(t, t->out, t->out_len, err);
+
+    t->out_len = 0;
+    return r;
+}
+
+static int append(struct tar *t, const void *p, size_t n, struct err *err)
+{
+    int r;
+
+    if (n > OUT_SIZE - t->out_len && (r = flush(t, err)) < 0)
+        return r;
+    if (n >= OUT_SIZE)
+        return write_all(t, p, n, err);
+    memcpy(t->out + t->out_len, p, n);
+    t->out_len += n;
+    return 0;
+}
+
+/* Also for holes: mkfs.erofs sees them again when it compresses. */
+static int append_zeros(struct tar *t, uint64_t n, struct err *err)
+{
+    static const char zeros[64 * 1024];
+
+    while (n > 0) {
+        size_t some = (size_t)MIN_OF(n, (uint64_t)sizeof(zeros));
+        int r = append(t, zeros, some, err);
+        if (r < 0)
+            return r;
+        n -= some;
+    }
+    return 0;
+}
+
+static uint64_t padding(uint64_t size)
+{
+    return (BLOCK - size % BLOCK) % BLOCK;
+}
+
+static int end_file(struct tar *t, struct err *err)
+{
+    uint64_t rest = t->size - t->at + padding(t->size);
+
+    t->at = t->size = 0;
+    return append_zeros(t, rest, err);
 }
 
 static int tar_data(struct sink *s, const void *p, size_t n, uint64_t off, struct err *err)
@@ -49,65 +105,175 @@ static int tar_data(struct sink *s, const void *p, size_t n, uint64_t off, struc
     struct tar *t = tar_of(s);
     int r;
 
-    r = write_zeros(t, off, err);
-    if (r < 0)
+    if (off < t->at || off > t->size || n > t->size - off)
+        return err_set(err, -EINVAL, "a file's bytes are out of order");
+    if ((r = append_zeros(t, off - t->at, err)) < 0 || (r = append(t, p, n, err)) < 0)
         return r;
-    if (archive_write_data(t->out, p, n) != (la_ssize_t)n)
-        return archive_failed(t, err);
-    t->at += n;
+    t->at = off + n;
     return 0;
 }
 
-static void set_type(struct archive_entry *e, const struct item *i)
-{
-    static const unsigned int types[] = {
-        [ITEM_DIR] = AE_IFDIR,
-        [ITEM_FILE] = AE_IFREG,
-        [ITEM_SYMLINK] = AE_IFLNK,
-        [ITEM_HARDLINK] = AE_IFREG,
-        [ITEM_FIFO] = AE_IFIFO,
-        [ITEM_WHITEOUT] = AE_IFCHR,
-    };
+/* ---- headers ---- */
 
-    archive_entry_set_filetype(e, types[i->type]);
-    archive_entry_set_perm(e, i->type == ITEM_SYMLINK ? 0777 : i->mode);
-    if (i->type == ITEM_SYMLINK)
-        archive_entry_set_symlink(e, i->target);
-    if (i->type == ITEM_HARDLINK)
-        archive_entry_set_hardlink(e, i->target);
-    if (i->type == ITEM_WHITEOUT) {
-        archive_entry_set_rdevmajor(e, 0);
-        archive_entry_set_rdevminor(e, 0);
+static void set_octal(char *field, size_t size, uint64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%0*llo", (int)size - 1, (unsigned long long)value);
+    memcpy(field, text, size);
+}
+
+static void set_checksum(struct header *h)
+{
+    const unsigned char *p = (const unsigned char *)h;
+    unsigned sum = 0;
+
+    memset(h->checksum, ' ', sizeof(h->checksum));
+    for (size_t i = 0; i < sizeof(*h); i++)
+        sum += p[i];
+    set_octal(h->checksum, 7, sum);
+}
+
+static void set_magic(struct header *h, char type, uint64_t size)
+{
+    memcpy(h->magic, "ustar", 6);
+    memcpy(h->version, "00", 2);
+    h->type = type;
+    set_octal(h->size, sizeof(h->size), MIN_OF(size, OCTAL_11));
+}
+
+static unsigned digits(size_t n)
+{
+    return n < 10 ? 1 : 1 + digits(n / 10);
+}
+
+/* "LENGTH key=value\n", where LENGTH counts itself. */
+static int pax_add(struct tar *t, const char *key, const void *value, size_t len)
+{
+    size_t without = strlen(key) + len + 3;
+    size_t total = without + digits(without);
+
+    total = without + digits(total);
+    if (buf_printf(&t->pax, "%zu %s=", total, key) < 0 || buf_append(&t->pax, value, len) < 0 ||
+        buf_append(&t->pax, "\n", 1) < 0)
+        return -EFBIG;
+    return 0;
+}
+
+static int pax_add_text(struct tar *t, const char *key, const char *value)
+{
+    return pax_add(t, key, value, strlen(value));
+}
+
+static int pax_add_number(struct tar *t, const char *key, uint64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    return pax_add_text(t, key, text);
+}
+
+/* A name field, or the record for what does not fit. */
+static int set_name(struct tar *t, char *field, const char *key, const char *name)
+{
+    if (strlen(name) > 100)
+        return pax_add_text(t, key, name);
+    memcpy(field, name, strlen(name));
+    return 0;
+}
+
+static int set_id(struct tar *t, char field[8], const char *key, uint32_t id)
+{
+    set_octal(field, 8, MIN_OF((uint64_t)id, OCTAL_7));
+    return id > OCTAL_7 ? pax_add_number(t, key, id) : 0;
+}
+
+static int set_time(struct tar *t, struct header *h, const struct item *i)
+{
+    char text[40];
+
+    set_octal(h->mtime, sizeof(h->mtime), MIN_OF((uint64_t)i->sec, OCTAL_11));
+    if (i->nsec == 0 && (uint64_t)i->sec <= OCTAL_11)
+        return 0;
+    snprintf(text, sizeof(text), "%lld.%09u", (long long)i->sec, i->nsec);
+    return pax_add_text(t, "mtime", text);
+}
+
+static int set_xattrs(struct tar *t, const struct item *i)
+{
+    for (size_t n = 0; n < i->xattr_count; n++) {
+        _cleanup_free_ char *key = xasprintf("SCHILY.xattr.%s", i->xattrs[n].name);
+        if (pax_add(t, key, i->xattrs[n].value, i->xattrs[n].len) < 0)
+            return -EFBIG;
     }
-    if (i->type == ITEM_FILE)
-        archive_entry_set_size(e, (la_int64_t)i->size);
-    else
-        archive_entry_unset_size(e);
+    return 0;
+}
+
+static int fill(struct tar *t, struct header *h, const char *path, const struct item *i)
+{
+    static const char types[] = {
+        [ITEM_DIR] = '5',
+        [ITEM_FILE] = '0',
+        [ITEM_SYMLINK] = '2',
+        [ITEM_HARDLINK] = '1',
+        [ITEM_FIFO] = '6',
+        [ITEM_WHITEOUT] = '3',
+    };
+    uint64_t size = i->type == ITEM_FILE ? i->size : 0;
+    int r;
+
+    set_magic(h, types[i->type], size);
+    set_octal(h->mode, sizeof(h->mode), i->type == ITEM_SYMLINK ? 0777 : i->mode);
+    set_octal(h->devmajor, sizeof(h->devmajor), 0);
+    set_octal(h->devminor, sizeof(h->devminor), 0);
+    if ((r = set_name(t, h->name, "path", path[0] ? path : ".")) < 0 ||
+        (i->target && (r = set_name(t, h->linkname, "linkpath", i->target)) < 0) ||
+        (size > OCTAL_11 && (r = pax_add_number(t, "size", size)) < 0) ||
+        (r = set_id(t, h->uid, "uid", i->uid)) < 0 || (r = set_id(t, h->gid, "gid", i->gid)) < 0 ||
+        (r = set_time(t, h, i)) < 0)
+        return r;
+    return set_xattrs(t, i);
+}
+
+static int write_pax(struct tar *t, struct err *err)
+{
+    struct header h = {.name = "pax"};
+    int r;
+
+    if (t->pax.len == 0)
+        return 0;
+    set_magic(&h, 'x', t->pax.len);
+    set_octal(h.mode, sizeof(h.mode), 0644);
+    set_octal(h.uid, sizeof(h.uid), 0);
+    set_octal(h.gid, sizeof(h.gid), 0);
+    set_octal(h.mtime, sizeof(h.mtime), 0);
+    set_checksum(&h);
+    if ((r = append(t, &h, sizeof(h), err)) < 0 ||
+        (r = append(t, t->pax.data, t->pax.len, err)) < 0)
+        return r;
+    return append_zeros(t, padding(t->pax.len), err);
 }
 
 static int tar_put(struct sink *s, const char *path, const struct item *i, struct err *err)
 {
     struct tar *t = tar_of(s);
-    struct archive_entry *e = t->entry;
+    struct header h = {0};
     int r;
 
-    r = write_zeros(t, t->size, err);
+    r = end_file(t, err);
     if (r < 0)
         return r;
-    archive_entry_clear(e);
-    archive_entry_set_pathname(e, path[0] ? path : ".");
-    set_type(e, i);
-    archive_entry_set_uid(e, i->uid);
-    archive_entry_set_gid(e, i->gid);
-    archive_entry_set_mtime(e, i->sec, (long)i->nsec);
-    for (size_t n = 0; n < i->xattr_count; n++)
-        archive_entry_xattr_add_entry(e, i->xattrs[n].name, i->xattrs[n].value, i->xattrs[n].len);
-    if (archive_write_header(t->out, e) != ARCHIVE_OK)
-        return archive_failed(t, err);
-    t->at = 0;
+    buf_consume(&t->pax, t->pax.len);
+    if (fill(t, &h, path, i) < 0)
+        return err_set(err, -EFBIG, "an entry's attributes are larger than %d bytes", PAX_MAX);
+    set_checksum(&h);
+    if ((r = write_pax(t, err)) < 0 || (r = append(t, &h, sizeof(h), err)) < 0)
+        return r;
     t->size = i->type == ITEM_FILE ? i->size : 0;
     return 0;
 }
+
+/* ---- the sink ---- */
 
 static int tar_drop(struct sink *s, const char *path, struct err *err)
 {
@@ -119,11 +285,9 @@ static int tar_finish(struct sink *s, struct err *err)
     struct tar *t = tar_of(s);
     int r;
 
-    r = write_zeros(t, t->size, err);
-    if (r < 0)
+    if ((r = end_file(t, err)) < 0 || (r = append_zeros(t, UINT64_C(2) * BLOCK, err)) < 0 ||
+        (r = flush(t, err)) < 0)
         return r;
-    if (archive_write_close(t->out) != ARCHIVE_OK)
-        return archive_failed(t, err);
     cleanup_close(&t->fd); /* mkfs.erofs waits for the end of its input */
     t->fd = -1;
     return 0;
@@ -133,10 +297,9 @@ static void tar_free(struct sink *s)
 {
     struct tar *t = tar_of(s);
 
-    archive_write_fail(t->out); /* no trailer after an error; closing again is no harm */
-    archive_write_free(t->out);
-    archive_entry_free(t->entry);
     cleanup_close(&t->fd);
+    buf_done(&t->pax);
+    free(t->out);
     free(t);
 }
 
@@ -148,24 +311,11 @@ static const struct sink_ops tar_ops = {
     .free = tar_free,
 };
 
-int sink_tar_new(int fd, struct sink **ret, struct err *err)
+struct sink *sink_tar_new(int fd)
 {
     struct tar *t = xnew(struct tar);
 
+    *t = (struct tar){.fd = fd, .out = xcalloc(1, OUT_SIZE), .pax = BUF_INIT(PAX_MAX)};
     t->sink.ops = &tar_ops;
-    t->fd = fd;
-    t->out = archive_write_new();
-    t->entry = archive_entry_new();
-    assert(t->out && t->entry);
-    archive_write_set_format_pax(t->out);
-    archive_write_set_options(t->out, "xattrheader=SCHILY,hdrcharset=BINARY");
-    archive_write_set_bytes_per_block(t->out, 256 * 1024);
-    archive_write_set_bytes_in_last_block(t->out, 512);
-    if (archive_write_open_fd(t->out, fd) != ARCHIVE_OK) {
-        int r = archive_failed(t, err);
-        tar_free(&t->sink);
-        return r;
-    }
-    *ret = &t->sink;
-    return 0;
+    return &t->sink;
 }

@@ -16,7 +16,6 @@
 #include "sched/sched.h"
 #include "wire/session.h"
 
-#define MASTER_PORT 29500
 #define IDEMPOTENCY_KEY_MAX 64
 #define LIST_DEFAULT 100
 #define LIST_MAX 1000
@@ -132,7 +131,7 @@ static int accept_session(struct manager *m, struct session *s, struct err *err)
     if (r < 0)
         return r;
     session_make_containers(s);
-    s->master_port = MASTER_PORT;
+    s->master_port = SESSION_MASTER_PORT;
     s->state = SESSION_PENDING;
     s->submitted_usec = s->state_usec = now;
     STR_SET(s->reason_code, "queued");
@@ -454,12 +453,12 @@ static void why_containers(struct manager *m, const struct session *s, json_t *l
         const struct container *c = &s->containers[i];
         const struct mnode *n = map_get(&m->nodes, c->node);
         bool away = n && n->node.state != NODE_UP;
-        char end[200];
+        char end[320];
         add_line(lines, "%s%s%s: %s%s%s%s%s", c->name, c->node[0] ? " on " : "", c->node,
             container_state_name(c->state), c->end != END_NONE ? ", " : "",
             c->end != END_NONE ? container_end_describe(c, end, sizeof(end)) : "",
             away ? "; its node is " : "", away ? node_state_name(n->node.state) : "");
-        if (c->text[0])
+        if (c->text[0] && c->end == END_NONE)
             add_line(lines, "    %s", c->text);
     }
 }

@@ -360,13 +360,13 @@ static void log_drained(struct request *rq, void *arg)
 /* A session that never came so far as to have a log: say why, as its log. */
 static void reply_no_log(struct call *c, const struct session *s, const struct container *ct)
 {
-    char text[600], end[200];
+    char text[600], end[320];
     struct request *rq;
     bool raw = !str_eq(request_query(c->rq, "format"), "frames");
 
     if (ct->end != END_NONE)
-        snprintf(text, sizeof(text), "muster: %s never started: %s%s%s\n", ct->name,
-            container_end_describe(ct, end, sizeof(end)), ct->text[0] ? ": " : "", ct->text);
+        snprintf(text, sizeof(text), "muster: %s never started: it %s\n", ct->name,
+            container_end_describe(ct, end, sizeof(end)));
     else
         snprintf(text, sizeof(text), "muster: %s has not started: the session is %s%s%s\n", ct->name,
             session_state_name(s->state), s->reason[0] ? ": " : "", s->reason);

@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 
 #include "base/clock.h"
+#include "base/crash.h"
 #include "base/log.h"
 #include "base/strv.h"
 #include "manager/links.h"
@@ -109,6 +110,8 @@ struct assignment *launch_assignment(struct manager *m, const struct session *s,
 
     STR_SET(a->cluster, m->cluster);
     a->epoch = m->epoch;
+    STR_SET(a->incarnation, m->incarnation);
+    a->revision = store_revision(m->store);
     STR_SET(a->boot_id, n->node.boot_id);
     STR_SET(a->session, s->id);
     a->num = s->num;
@@ -160,6 +163,17 @@ static bool on_node(const struct session *s, const struct mnode *n)
     return false;
 }
 
+/* Durable, and nobody was told yet. */
+static void crash_before_telling(const struct session *s)
+{
+    if (s->state == SESSION_PREPARING)
+        crash_point("place.after_commit", NULL);
+    else if (s->state == SESSION_STARTING)
+        crash_point("barrier.after_commit", NULL);
+    else if (s->state == SESSION_STOPPING)
+        crash_point("stop.after_commit", NULL);
+}
+
 static void tell_dirty(void *arg)
 {
     struct manager *m = arg;
@@ -168,6 +182,7 @@ static void tell_dirty(void *arg)
         const struct session *s = map_get(&m->sessions, d->key);
         if (!s || s->state == SESSION_PENDING)
             continue;
+        crash_before_telling(s);
         map_for_each(e, &m->nodes) {
             struct mnode *n = e->value;
             if (n->link && on_node(s, n))
@@ -358,14 +373,14 @@ static const char *end_code(const struct container *c)
 /* A container has died while the session ran (or was about to). */
 static void container_died(struct manager *m, struct session *s, const struct container *c)
 {
-    char what[200];
+    char what[320];
 
     if (s->on_failure == FAIL_TOLERANT && !container_is_main(c))
         return;
     s->exit_code = session_exit_code(c);
     container_end_describe(c, what, sizeof(what));
     launch_stop(m, s, c->end == END_NODE_LOST ? RESULT_LOST : RESULT_FAILED, end_code(c), false,
-        "%s %s%s%s", c->name, what, c->text[0] ? ": " : "", c->text);
+        "%s %s", c->name, what);
 }
 
 static void check_ends(struct manager *m, struct session *s)
@@ -405,9 +420,9 @@ static void progress_preparing(struct manager *m, struct session *s)
     for (uint32_t i = 0; i < s->size; i++) {
         const struct container *c = &s->containers[i];
         if (c->state == CONTAINER_EXITED || c->state == CONTAINER_REMOVED) {
-            char why[640], what[200];
-            snprintf(why, sizeof(why), "%s on %s %s%s%s", c->name, c->node,
-                container_end_describe(c, what, sizeof(what)), c->text[0] ? ": " : "", c->text);
+            char why[480], what[320];
+            snprintf(why, sizeof(why), "%s on %s %s", c->name, c->node,
+                container_end_describe(c, what, sizeof(what)));
             start_failed(m, s, "start_failed", why);
             return;
         }
@@ -483,7 +498,7 @@ void launch_removed(struct manager *m, struct mnode *n, const char *session, uin
     struct session *s = map_get(&m->sessions, session);
 
     map_remove(&n->cleaning, session);
-    map_remove(&n->quarantined, session);
+    free(map_remove(&n->quarantined, session));
     if (!s || s->attempt != attempt || s->state == SESSION_PENDING)
         return;
     for (uint32_t i = 0; i < s->size; i++) {

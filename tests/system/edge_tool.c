@@ -3,7 +3,7 @@
  * namespace it is started in, as an agent would.
  *
  *   edge_tool netns-dir=DIR tag=TAG fabric=ADDR blocked=CIDR peer=ADDR uplinks=ADDR COMMAND ...
- *     setup | repair | clear | watch | list | fabric
+ *     setup | repair [COUNT] | clear | watch | list | fabric
  *     make INDEX SESSION | add RANK SESSION | up INDEX SESSION | mtu SESSION | remove UUID
  *     bench INDEX SESSION    make and remove it 20 times in one process
  *     storm COUNT            as many sessions at once from as many threads, made and removed
@@ -114,8 +114,8 @@ static double ms_since(uint64_t start)
     return (double)(clock_mono_usec() - start) / 1000.0;
 }
 
-static int up(const struct node_net *n, const struct assignment *a, uint32_t index, bool say,
-    struct err *err)
+static int up(
+    const struct node_net *n, const struct assignment *a, uint32_t index, bool say, struct err *err)
 {
     uint64_t start = clock_mono_usec();
     int r = edge_make(n, a, index, err);
@@ -186,8 +186,8 @@ static int storm(const struct node_net *n, uint32_t count, struct err *err)
     return r;
 }
 
-static int bench(const struct node_net *n, const struct assignment *a, uint32_t index,
-    struct err *err)
+static int bench(
+    const struct node_net *n, const struct assignment *a, uint32_t index, struct err *err)
 {
     int r = 0;
 
@@ -224,6 +224,20 @@ static int watch(struct err *err)
     return 0;
 }
 
+/* Each time: what it returned, and how long it took. */
+static int repair(const struct node_net *n, uint32_t count, struct err *err)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < count && r >= 0; i++) {
+        uint64_t start = clock_mono_usec();
+
+        r = node_net_repair(n, err);
+        printf("%d %.2f\n", r, ms_since(start));
+    }
+    return MIN_OF(r, 0);
+}
+
 static int list(const struct node_net *n, struct err *err)
 {
     _cleanup_(strv_freep) char **sessions = NULL;
@@ -255,8 +269,7 @@ static int connect_in(char **args, struct err *err)
     return 0;
 }
 
-static int session_command(const struct node_net *n, const char *name, char **args,
-    struct err *err)
+static int session_command(const struct node_net *n, const char *name, char **args, struct err *err)
 {
     bool is_mtu = str_eq(name, "mtu");
     struct assignment *a _cleanup_(session_done) = session_of(is_mtu ? args : args + 1);
@@ -291,11 +304,8 @@ static int command(struct node_net *n, const char *name, char **args, struct err
         return list(n, err);
     if (str_eq(name, "connect"))
         return connect_in(args, err);
-    if (str_eq(name, "repair")) {
-        r = node_net_repair(n, err);
-        printf("%d %.2f\n", r, ms_since(start));
-        return MIN_OF(r, 0);
-    }
+    if (str_eq(name, "repair"))
+        return repair(n, args[0] ? number(args[0]) : 1, err);
     if (!args[0])
         return bad("too few words after", name);
     if (str_eq(name, "storm"))

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import selectors
 import socket
 import struct
@@ -202,16 +203,16 @@ def send_frame(path, frame, dev="eth0"):
 
 
 class Node:
-    def __init__(self, world, number, fabric, peers=()):
+    def __init__(self, world, number, fabric, peers=(), tag="t", uplinks="169.254.64.0"):
         self.world, self.number, self.fabric, self.peers = world, number, fabric, peers
         self.path = world.path("h%d" % number)
-        self.pins = os.path.join(world.dir, "h%d" % number)
-        self.tag = "t%d" % number
+        self.tag, self.uplinks = "%s%d" % (tag, number), uplinks
+        self.pins = os.path.join(world.dir, self.tag)
         self.blocked = ["10.8.0.0/24", "10.9.0.0/24"]
 
     def tool(self, *words, crash=None, check=True, blocked=()):
         argv = [TOOL, "netns-dir=" + self.pins, "tag=" + self.tag, "fabric=" + self.fabric,
-                "uplinks=169.254.64.0"]
+                "uplinks=" + self.uplinks]
         argv += ["blocked=" + b for b in [*self.blocked, *blocked]]
         argv += ["peer=" + p for p in self.peers]
         env = dict(os.environ, MUSTER_CRASH=crash) if crash else None
@@ -230,7 +231,7 @@ class Node:
         for argv in (["ip", "-d", "link"], ["ip", "addr"], ["ip", "route", "show", "table", "all"],
                      ["ip", "neigh", "show", "nud", "permanent"], ["bridge", "fdb"],
                      ["nft", "-s", "list", "ruleset"]):
-            parts += [line.rstrip() for line in run_in(path, *argv).stdout.splitlines()
+            parts += [re.sub(r"\w+_timer +[\d.]+", "", line).rstrip() for line in run_in(path, *argv).stdout.splitlines()
                       if " fe80::" not in line]
         return parts
 
@@ -299,6 +300,7 @@ class World:
         for ns, number in (("h1", 1), ("h2", 2), ("fx", 66)):
             self.plug(ns, "mgmt", "mg", "10.9.0.%d/24" % number)
             self.plug(ns, "fabric", "fb", "10.8.0.%d/24" % number)
+            self.ip(ns, "addr", "add", "fd00:8::%d/64" % number, "dev", "fb", "nodad")
             self.ip(ns, "route", "add", "default", "via", "10.9.0.254")
         self.ip("sw", "link", "add", "o", "type", "veth", "peer", "name", "o", "netns",
                 self.name + "-out")

@@ -30,7 +30,7 @@ class Place:
 def w():
     p = Place()
     p.world = World()
-    peers = ("10.8.0.1", "10.8.0.2")
+    peers = ("10.8.0.1", "10.8.0.2", "fd00:8::1", "fd00:8::2")
     p.h1, p.h2 = Node(p.world, 1, peers[0], peers), Node(p.world, 2, peers[1], peers)
     p.echo = Echo()
     try:
@@ -302,8 +302,9 @@ def forged(w):
 
 
 def send_vxlan(path, data, to, uid=0):
-    code = ("import os,socket,sys;os.setuid(%d);s=socket.socket(type=socket.SOCK_DGRAM);"
-            "s.sendto(bytes.fromhex('%s'),('%s',4789))" % (uid, data.hex(), to))
+    code = ("import os,socket;os.setuid(%d);s=socket.socket(%d,socket.SOCK_DGRAM);"
+            "s.sendto(bytes.fromhex('%s'),('%s',4789))" %
+            (uid, socket.AF_INET6 if ":" in to else socket.AF_INET, data.hex(), to))
     return run_in(path, "/usr/bin/python3", "-c", code, check=False)
 
 
@@ -312,7 +313,7 @@ def test_vxlan_is_taken_from_peers_only(w):
     send_vxlan(w.h2.path, forged(w), "10.8.0.1")
     assert there.saw(), "a peer's packet must pass, or this test shows nothing"
     for to in ("10.8.0.1", "10.9.0.1"):
-        send_vxlan(w.world.path("fx"), forged(w), to)
+        assert send_vxlan(w.world.path("fx"), forged(w), to).returncode == 0
         assert not there.saw()
 
 
@@ -367,7 +368,7 @@ def test_a_changed_table_is_noticed_and_repaired(w, change):
     before = w.h1.state()
     run_in(w.h1.path, "nft", change)
     assert w.h1.state() != before
-    assert w.h1.tool("repair").stdout.split()[0] == "1"
+    assert w.h1.tool("repair", 3).stdout.split()[0::2] == ["1", "0", "0"]
     assert w.h1.state() == before
 
 
@@ -407,7 +408,8 @@ def test_making_again_changes_nothing_and_breaks_no_connection(w):
     for _ in range(2):
         w.h1.tool("up", 0, *w.a.words())
         w.h1.tool("up", 2, *w.c.words())
-    assert [w.h1.state(p) for p in paths] == before
+    for path, old in zip(paths, before):
+        assert set(w.h1.state(path)) ^ set(old) == set(), path
     for x, y in [(inner, conn), *zip(outer, out_conn)]:
         for s, t in ((x, y), (y, x)):
             t.settimeout(5)
@@ -538,6 +540,44 @@ def test_an_assignment_that_cannot_be_is_refused(w, words, text):
     done = w.h1.tool("make", 40, *words, check=False)
     assert done.returncode == 1 and text in done.stderr
     assert not any("9999" in p for p in w.h1.pins_left())
+
+
+@pytest.fixture
+def six(w):
+    """A second pair of agents beside the first, with the fabric's IPv6 addresses."""
+    p = Place()
+    p.h1, p.h2 = (Node(w.world, i, "fd00:8::%d" % i, w.h1.peers, "six", "169.254.128.0")
+                  for i in (1, 2))
+    p.before = [h.state() for h in (p.h1, p.h2)]
+    for h in (p.h1, p.h2):
+        h.tool("setup")
+    p.s = Session(7, [p.h1, p.h1, p.h2], 0x4d0007)
+    p.s.up(0)
+    p.s.serve(w.echo)
+    yield p
+    for h, before in zip((p.h1, p.h2), p.before):
+        h.tool("clear")
+        assert h.state() == before
+
+
+def test_the_fabric_may_be_ipv6_and_two_agents_may_share_a_node(w, six):
+    assert six.h1.tool("mtu", *six.s.words()).stdout == "1430\n"
+    for name in six.s.names:
+        targets = [(k, ip, PORT) for ip in six.s.ips.values() for k in ("tcp", "udp", "icmp")]
+        assert all(probe(six.s.path(name), targets + [("tcp", OUT, PORT)]).values())
+        targets = [(k, ip, PORT) for s in w.sessions for ip in s.ips.values() for k in
+                   ("tcp", "icmp")] + [("tcp", "169.254.64.2", PORT), ("icmp", "10.8.0.1", 0)]
+        assert not any(probe(six.s.path(name), targets).values())
+    assert not any(probe(w.a.path("main1"), [("tcp", "169.254.128.2", PORT)]).values())
+    there = Sniffer(six.s.path("main1"))
+    me, far = six.s.ips["main1"], six.s.ips["sub2"]
+    data = vxlan(six.s.vni, udp_frame(mac_of(far), mac_of(me), far, me))
+    done = send_vxlan(w.h2.path, data, "fd00:8::1")
+    assert done.returncode == 0, done.stderr
+    assert there.saw()
+    assert send_vxlan(w.world.path("fx"), data, "fd00:8::1").returncode == 0
+    assert send_vxlan(w.h2.path, data, "fd00:8::1", uid=1000).returncode != 0
+    assert not there.saw()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/fs.h"
 
-#define PLAN_MAX (512 * 1024)
+#define PLAN_MAX (384 * 1024)
 #define RECORD_MAX (1024 * 1024)
 
 struct etc {
@@ -124,10 +124,21 @@ int etc_make(const struct rootfs_dirs *d, const struct assignment *a,
     return r < 0 ? err_sys(err, r, "cannot attach '%s'", path) : 0;
 }
 
-static void put_record(struct buf *b, const char *key, const char *value)
+/* Negative when it does not fit. */
+static int put_record(struct buf *b, const char *key, const char *value)
 {
-    buf_printf(b, "%s=%s", key, value);
-    buf_append(b, "", 1);
+    int r = buf_printf(b, "%s=%s", key, value);
+
+    return r < 0 ? r : buf_append(b, "", 1);
+}
+
+static int put_records(struct buf *b, const char *key, char *const *values)
+{
+    int r = 0;
+
+    for (; r == 0 && values && *values; values++)
+        r = put_record(b, key, *values);
+    return r;
 }
 
 int etc_plan(const struct assignment *a, const struct assigned_container *c, char *const *env,
@@ -142,14 +153,9 @@ int etc_plan(const struct assignment *a, const struct assigned_container *c, cha
     put_record(&b, "stop-signal", number);
     put_record(&b, "sshd", "/opt/muster/sbin/sshd");
     put_record(&b, "sshd-config", SSHCONF_DIR "/sshd_config");
-    for (; env && *env; env++)
-        put_record(&b, "env", *env);
-    for (char *const *arg = c->command; arg && *arg; arg++)
-        put_record(&b, "arg", *arg);
-    /* Nothing was appended that did not fit, so a full buffer is close to its end. */
-    if (b.len > PLAN_MAX - 128 * 1024)
-        return err_set(err, -E2BIG, "command and environment are larger than %d bytes",
-            PLAN_MAX - 128 * 1024);
+    if (put_records(&b, "env", env) < 0 || put_records(&b, "arg", c->command) < 0)
+        return err_set(
+            err, -E2BIG, "command and environment are larger than %d bytes", PLAN_MAX);
     *ret_len = b.len;
     *ret = buf_take(&b);
     return 0;

@@ -15,7 +15,7 @@
 #define ACCOUNTS_MAX (1 << 20)
 #define SSH_CONFIG_MAX (256 * 1024)
 #define RESOLV_MAX (64 * 1024)
-#define SHELL_OURS "/opt/muster/bin/sh"
+#define SHELL_OURS "/opt/muster/lib/busybox/sh"
 #define SSH_INCLUDE "Include " SSHCONF_DIR "/ssh_config\n"
 
 static int make_folders(const struct guest *g, struct err *err)

@@ -21,6 +21,7 @@
 #define NSFS_MAGIC 0x6e736673
 #endif
 
+#define ANY_CPU (-1)
 #define UNIFIED "/sys/fs/cgroup/unified"
 
 static bool is_pinned(const char *pin)
@@ -42,6 +43,20 @@ static int make_private(const char *dir, struct err *err)
     return 0;
 }
 
+/*
+ * crun(1) gives a container's standard streams to its user by fchown(2), and one of them is
+ * /dev/null: the node's own would then belong to a user, who could change its mode for everybody.
+ * On a read-only mount fchown says EROFS, which crun takes, and writing to a device works as ever.
+ */
+static int protect_null(void)
+{
+    const unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NOEXEC;
+
+    if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0)
+        return -1;
+    return mount(NULL, "/dev/null", NULL, flags, NULL);
+}
+
 /* In the new namespace. crun(1) refuses a hybrid layout; without the second hierarchy it is v1. */
 static int prepare(const char *dir)
 {
@@ -49,7 +64,7 @@ static int prepare(const char *dir)
 
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return errno;
-    if (umount2(dir, MNT_DETACH) < 0)
+    if (umount2(dir, MNT_DETACH) < 0 || protect_null() < 0)
         return errno;
     if (statfs(UNIFIED, &sf) == 0 && sf.f_type == CGROUP2_SUPER_MAGIC &&
         umount2(UNIFIED, MNT_DETACH) < 0)
@@ -57,11 +72,18 @@ static int prepare(const char *dir)
     return 0;
 }
 
-static void child(const char *dir, int report, int wait)
+static void child(const char *dir, int cpu, int report, int wait)
 {
-    int code = prepare(dir);
+    cpu_set_t set;
+    int code;
     char byte;
 
+    if (cpu != ANY_CPU) {
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        sched_setaffinity(0, sizeof(set), &set);
+    }
+    code = prepare(dir);
     if (write(report, &code, sizeof(code)) == sizeof(code))
         while (read(wait, &byte, 1) < 0 && errno == EINTR)
             ;
@@ -87,7 +109,7 @@ static int pin(pid_t pid, int report, const char *file, struct err *err)
     return 0;
 }
 
-static int make(const char *dir, const char *file, struct err *err)
+static int make_on(int cpu, const char *dir, const char *file, struct err *err)
 {
     int report[2] = {-1, -1}, wait[2] = {-1, -1}, r;
     pid_t pid;
@@ -98,7 +120,7 @@ static int make(const char *dir, const char *file, struct err *err)
     if (pid == 0) {
         close(report[0]);
         close(wait[1]);
-        child(dir, report[1], wait[0]);
+        child(dir, cpu, report[1], wait[0]);
     }
     close(report[1]);
     close(wait[0]);
@@ -107,6 +129,20 @@ static int make(const char *dir, const char *file, struct err *err)
     close(wait[1]);
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
+    return r;
+}
+
+/*
+ * A namespace can be bound only in one that is older, which the kernel tells by their ids. Since
+ * 6.18 ids come from batches of each CPU, so that a new namespace may look older than ours: then
+ * the batch of another CPU helps.
+ */
+static int make(const char *dir, const char *file, struct err *err)
+{
+    int r = make_on(ANY_CPU, dir, file, err), cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
+
+    for (int cpu = 0; r == -EINVAL && cpu < MIN_OF(cpus, CPU_SETSIZE); cpu++)
+        r = make_on(cpu, dir, file, err);
     return r;
 }
 

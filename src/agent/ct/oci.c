@@ -1,7 +1,7 @@
 /*
  * The OCI runtime configuration of a container (runtime-spec 1.0). Builds a document and nothing
- * else. Mounts come in the order in which they lie on each other: the kernel's, volumes, ours, GPU
- * files.
+ * else. Mounts come in the order in which they lie on each other: the kernel's, ours, GPU files.
+ * Volumes are part of the root already (volume.c).
  */
 #include "agent/ct/oci.h"
 
@@ -10,7 +10,6 @@
 #include "agent/ct/cgroup.h"
 #include "agent/ct/paths.h"
 #include "agent/ct/seccomp.h"
-#include "agent/ct/volume.h"
 #include "base/strv.h"
 
 #define INIT_PATH "/opt/muster/bin/muster-init"
@@ -103,20 +102,6 @@ static void add_kernel_mounts(json_t *list, const struct runtime *rt, const stru
         add_mount(list, "cgroup", "cgroup", "/sys/fs/cgroup", "ro,nosuid,noexec,nodev");
 }
 
-static void add_volumes(json_t *list, const struct runtime *rt, const struct assignment *a,
-    const char *id)
-{
-    _cleanup_free_ uint32_t *order = volume_order(a);
-    char path[CT_PATH_MAX];
-
-    for (uint32_t i = 0; i < a->mount_count; i++) {
-        const struct assigned_mount *m = &a->mounts[order[i]];
-
-        add_mount(list, "bind", volume_path(&rt->dirs, id, order[i], path), m->target,
-            m->read_only ? "rbind,rprivate,nosuid,nodev,ro" : "rbind,rprivate,nosuid,nodev");
-    }
-}
-
 static void add_ours(json_t *list, const struct runtime *rt, const char *id)
 {
     char path[CT_PATH_MAX];
@@ -148,7 +133,6 @@ static json_t *mounts(const struct runtime *rt, const struct assignment *a, cons
     json_t *list = json_array();
 
     add_kernel_mounts(list, rt, a, id);
-    add_volumes(list, rt, a, id);
     add_ours(list, rt, id);
     add_extra(list, extra);
     return list;

@@ -21,6 +21,7 @@
 #include "agent/ct/paths.h"
 #include "agent/ct/state.h"
 #include "agent/ct/sysfs.h"
+#include "agent/ct/volume.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/crash.h"
@@ -89,6 +90,8 @@ static int make_extra_points(const struct runtime *rt, const struct assignment *
         source = xstrndup(*m, (size_t)(colon - *m));
         if (stat(source, &st) < 0)
             return err_sys(err, -errno, "cannot mount '%.100s' in the container", source);
+        if (volume_covers(a, colon + 1))
+            return err_set(err, -EINVAL, "a volume covers '%.100s', which the GPUs need", colon + 1);
         if (S_ISDIR(st.st_mode))
             r = MIN_OF(dir = guest_dir(&g, colon + 1, err), 0);
         else
@@ -168,20 +171,12 @@ static void pause_5_msec(void)
 }
 
 /* conmon and the runtime go on when an agent dies while they create: wait until they are done. */
-static void wait_for_creation(const struct runtime *rt, const char *session, const char *id)
+static void wait_for_creation(const struct runtime *rt, const char *id)
 {
     uint64_t deadline = clock_mono_usec() + CREATE_WAIT_USEC;
-    struct runtime_state s;
 
-    while (clock_mono_usec() < deadline && conmon_pid(rt, id) > 0) {
-        char path[CT_PATH_MAX];
-
-        /* The runtime writes the pid file last. */
-        if (fs_exists(ct_run_path(&rt->dirs, id, "pid", path)) ||
-            runtime_state(rt, session, id, &s, NULL) < 0 || s.exit_known)
-            return;
+    while (conmon_is_creating(rt, id) && clock_mono_usec() < deadline)
         pause_5_msec();
-    }
 }
 
 static bool has_run(const struct runtime *rt, const char *id)
@@ -200,7 +195,7 @@ static int look(const struct runtime *rt, const struct assignment *a, const char
     struct runtime_state s;
     int r;
 
-    wait_for_creation(rt, a->session, id);
+    wait_for_creation(rt, id);
     r = runtime_state(rt, a->session, id, &s, err);
     if (r < 0)
         return r;
@@ -234,7 +229,7 @@ int runtime_start(const struct runtime *rt, const struct assignment *a,
 
 static int remove_files(const struct runtime *rt, const char *id, struct err *err)
 {
-    static const char *const files[] = {"pid", "conmon.pid", "init", STARTED_FILE, STARTING_FILE};
+    static const char *const files[] = {"pid", "conmon.pid", "init", "sync", STARTED_FILE, STARTING_FILE};
     char path[CT_PATH_MAX];
     int r;
 
@@ -272,7 +267,7 @@ int runtime_remove(const struct runtime *rt, const char *session_id, const char 
     if (r < 0)
         return r;
     group = oci_cgroup(rt, session_id, container_id);
-    wait_for_creation(rt, session_id, container_id);
+    wait_for_creation(rt, container_id);
     (void)runtime_kill(rt, container_id, SIGKILL, NULL);
     r = cgroup_kill(group, KILL_WAIT_USEC, err);
     if (r < 0)

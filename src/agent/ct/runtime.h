@@ -74,6 +74,8 @@ int runtime_remove_session(const struct runtime *rt, const char *session_id, str
  * A step inside: `crun exec` with a process spec. The agent spawns argv itself (proc.h or uv) with
  * stdio of its choosing. tty: crun exec --tty with --console-socket is not used; the caller gives a
  * pty slave as stdio and terminal=true makes it the controlling one.
+ * The runtime gives stdio to the user by fchown(2): pipes, sockets, ptys; /dev/null only as opened in
+ * the agent's mount namespace, where it is read-only.
  * Writes the spec to RUN/exec/ID.json and gives the argv to run; both removed by runtime_exec_done.
  */
 struct exec_spec {

@@ -13,8 +13,8 @@
 #include "agent/net/rules.h"
 #include "base/fs.h"
 
-void edge_container_netns(const struct node_net *n, const char *session_id, const char *name,
-    char path[NETNS_PATH_MAX])
+void edge_container_netns(
+    const struct node_net *n, const char *session_id, const char *name, char path[NETNS_PATH_MAX])
 {
     snprintf(path, NETNS_PATH_MAX, "%s/%s.%s", n->netns_dir, session_id, name);
 }
@@ -44,6 +44,7 @@ int edge_prepare_container(struct err *err)
         {"ipv6/conf/all/disable_ipv6", "1"},
         {"ipv6/conf/default/disable_ipv6", "1"},
         {"ipv4/ip_unprivileged_port_start", "0"},
+        {"ipv4/ip_local_reserved_ports", SESSION_MASTER_PORT_TEXT},
         {"ipv4/ping_group_range", "0 2147483647"},
     };
 
@@ -84,8 +85,7 @@ int edge_apply_filter(const struct plan *p, struct netlink *node, int edge_fd, s
     return r;
 }
 
-int edge_make(const struct node_net *n, const struct assignment *a, uint32_t index,
-    struct err *err)
+int edge_make(const struct node_net *n, const struct assignment *a, uint32_t index, struct err *err)
 {
     struct plan p;
     int r = plan_make(n, a, index, &p, err);
@@ -99,8 +99,8 @@ int edge_make(const struct node_net *n, const struct assignment *a, uint32_t ind
     return r;
 }
 
-int edge_add_container(const struct node_net *n, const struct assignment *a, uint32_t rank,
-    struct err *err)
+int edge_add_container(
+    const struct node_net *n, const struct assignment *a, uint32_t rank, struct err *err)
 {
     struct plan p;
     int r = plan_make(n, a, 0, &p, err);

@@ -43,12 +43,13 @@ int node_net_find_fabric(struct node_net *n, struct err *err);
 
 /*
  * Once at start, and again whenever blocked or peers change: forwarding on, the node's nft table
- * ("inet muster_TAG": masquerade for the uplinks to ports 32768-60999, tcp and
- * udp; forward accept from uplinks outwards and established back, drop uplink to uplink and from
- * uplinks to blocked; input from uplinks drop but icmp; 4789/udp in from peers only, out from root
- * only). One transaction; replaces what was there. Other tables are not touched, nor is the node's
- * bridge-nf switch, which Docker needs: our bridges are in the edges, where it is off. The edges
- * that stand get the new list of blocked networks too.
+ * ("inet muster_TAG": masquerade for the uplinks to ports 32768-60999, tcp and udp; forward accept
+ * from uplinks outwards and established back, drop uplink to uplink and from uplinks to blocked;
+ * input from uplinks drop but icmp; 4789/udp in from peers only, out from root only). One
+ * transaction; replaces what was there. Other tables are not touched, nor is the node's bridge-nf
+ * switch, which Docker needs: our bridges are in the edges, where it is off. The edges that stand
+ * get the new list of blocked networks too. The first call takes some 30 ms (libnftables loads),
+ * later ones 1 ms.
  */
 int node_net_setup(const struct node_net *n, struct err *err);
 /* 1 when the tables were gone or changed and have been put back, 0 when all was well. Cheap enough

@@ -3,10 +3,9 @@
  * by the session's id, links in the node by the session's id as their alias (IFLA_IFALIAS), so that
  * it does not matter how far the making had come.
  */
-#include "agent/net/edge.h"
-
 #include <dirent.h>
 
+#include "agent/net/edge.h"
 #include "agent/net/edge_parts.h"
 #include "agent/net/netns.h"
 #include "base/str.h"

@@ -7,8 +7,8 @@
 #include "agent/net/netns.h"
 #include "base/crash.h"
 
-static int make_bridge(const struct plan *p, struct netlink *edge, struct netlink_link *ret,
-    struct err *err)
+static int make_bridge(
+    const struct plan *p, struct netlink *edge, struct netlink_link *ret, struct err *err)
 {
     struct netlink_bridge b = {.name = EDGE_BRIDGE, .mtu = p->mtu, .group = EDGE_GROUP};
     int r = 0;
@@ -22,8 +22,8 @@ static int make_bridge(const struct plan *p, struct netlink *edge, struct netlin
     if (r == 0)
         r = netlink_ensure_addr(edge, ret->index, GATEWAY_IP, 32, err);
     if (r == 0)
-        r = netlink_ensure_route(edge, ret->index, p->a->subnet, SESSION_PREFIX, 0, GATEWAY_IP,
-            err);
+        r = netlink_ensure_route(
+            edge, ret->index, p->a->subnet, SESSION_PREFIX, 0, GATEWAY_IP, err);
     return r;
 }
 
@@ -63,8 +63,8 @@ static int fill_vxlan(const struct plan *p, struct netlink *edge, uint32_t index
             continue;
         r = netlink_addr_parse(peer->fabric, &host);
         if (r < 0 || host.family != p->fabric.family)
-            return err_set(err, -EINVAL, "'%s' cannot be reached from '%s'", peer->fabric,
-                p->n->fabric_addr);
+            return err_set(
+                err, -EINVAL, "'%s' cannot be reached from '%s'", peer->fabric, p->n->fabric_addr);
         mac_of_ip(peer->ip, mac);
         r = netlink_ensure_vxlan_fdb(edge, index, all, &host, err);
         if (r == 0)
@@ -93,8 +93,8 @@ static int ensure_vxlan(const struct plan *p, struct netlink *node, struct netli
     return r < 0 ? r : netlink_link_get(edge, EDGE_VXLAN, ret, err);
 }
 
-static int make_vxlan(const struct plan *p, struct netlink *node, struct netlink *edge,
-    int edge_fd, uint32_t bridge, struct err *err)
+static int make_vxlan(const struct plan *p, struct netlink *node, struct netlink *edge, int edge_fd,
+    uint32_t bridge, struct err *err)
 {
     struct netlink_link vx;
     int r;
@@ -113,8 +113,8 @@ static int make_vxlan(const struct plan *p, struct netlink *node, struct netlink
     return r;
 }
 
-static int make_way_out(const struct plan *p, struct netlink *node, struct netlink *edge,
-    int edge_fd, struct err *err)
+static int make_way_out(
+    const struct plan *p, struct netlink *node, struct netlink *edge, int edge_fd, struct err *err)
 {
     struct netlink_link up;
     uint8_t mac[MAC_LEN];
@@ -258,4 +258,3 @@ int edge_make_container(const struct plan *p, uint32_t rank, struct err *err)
         r = netlink_link_up(&inside, eth0.index, NULL, err);
     return r < 0 ? r : edge_route_by_gateway(&inside, eth0.index, err);
 }
-

@@ -6,7 +6,22 @@
 #include "agent/net/edge_parts.h"
 #include "agent/net/netns.h"
 #include "base/crash.h"
-#include "base/fs.h"
+#include "base/str.h"
+#include "base/strv.h"
+
+/* An edge number that another session has is the caller's mistake: its link is not to be cut. */
+static int check_owner(const struct plan *p, const char *alias, struct err *err)
+{
+    _cleanup_(strv_freep) char **sessions = NULL;
+    int r;
+
+    if (str_is_empty(alias) || str_eq(alias, p->a->session))
+        return 0;
+    r = edge_list(p->n, &sessions, err);
+    if (r == 0 && strv_has(sessions, alias))
+        r = err_set(err, -EEXIST, "edge number %u is session %s's", p->index, alias);
+    return r;
+}
 
 /* Is the uplink there and this session's? 1: yes. What is left of an unfinished one, or of an
  * edge that is gone, is removed. */
@@ -14,19 +29,13 @@ static int uplink_is_made(const struct plan *p, struct netlink *node, struct net
     const char *inner, struct err *err)
 {
     struct netlink_link out = {0}, in = {0};
-    char other[NETNS_PATH_MAX + 8];
     bool has_out = netlink_link_get(node, p->uplink, &out, NULL) == 0;
     bool has_in = netlink_link_get(edge, inner, &in, NULL) == 0;
-    int r = 0;
+    int r = check_owner(p, out.alias, err);
 
-    if (has_out && has_in && strcmp(out.alias, p->a->session) == 0)
+    if (r == 0 && has_out && has_in && str_eq(out.alias, p->a->session))
         return 1;
-    if (has_out && uuid_is_valid(out.alias) && strcmp(out.alias, p->a->session) != 0) {
-        snprintf(other, sizeof(other), "%s/%s", p->n->netns_dir, out.alias);
-        if (fs_exists(other))
-            return err_set(err, -EEXIST, "edge number %u is session %s's", p->index, out.alias);
-    }
-    if (has_out)
+    if (r == 0 && has_out)
         r = netlink_del_link(node, out.index, err);
     if (r == 0 && has_in)
         r = netlink_del_link(edge, in.index, err);
@@ -47,8 +56,8 @@ static int uplink_sysctls(const struct plan *p, struct err *err)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
-        _cleanup_free_ char *name =
-            xasprintf("%s/conf/%s/%s", settings[i].family, p->uplink, settings[i].key);
+        _cleanup_free_ char *name = xasprintf(
+            "%s/conf/%s/%s", settings[i].family, p->uplink, settings[i].key);
         int r = netns_sysctl(name, settings[i].value, err);
         if (r < 0 && r != -ENOENT)
             return r;
@@ -85,9 +94,8 @@ static int make_uplink_veth(const struct plan *p, struct netlink *node, int edge
     return r;
 }
 
-int edge_make_uplink(const struct plan *p, struct netlink *node, struct netlink *edge,
-    int edge_fd, const char *inner, const uint8_t inner_mac[MAC_LEN], struct netlink_link *ret,
-    struct err *err)
+int edge_make_uplink(const struct plan *p, struct netlink *node, struct netlink *edge, int edge_fd,
+    const char *inner, const uint8_t inner_mac[MAC_LEN], struct netlink_link *ret, struct err *err)
 {
     int r = uplink_is_made(p, node, edge, inner, err);
 
@@ -145,4 +153,3 @@ int edge_make_solo(const struct plan *p, struct err *err)
         r = netlink_link_up(&edge, eth0.index, NULL, err);
     return r < 0 ? r : edge_route_by_gateway(&edge, eth0.index, err);
 }
-

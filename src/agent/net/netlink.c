@@ -138,8 +138,8 @@ static int answer_error(struct nlmsghdr *h, struct err *err)
 }
 
 /* One datagram: 1 when more is to come. */
-static int answer_part(unsigned char *data, int len, uint32_t seq, netlink_fn fn, void *arg,
-    struct err *err)
+static int answer_part(
+    unsigned char *data, int len, uint32_t seq, netlink_fn fn, void *arg, struct err *err)
 {
     for (struct nlmsghdr *h = (struct nlmsghdr *)data; nlmsg_ok(h, len); h = nlmsg_next(h, &len)) {
         int r = 0;

@@ -43,11 +43,11 @@ void netlink_close(struct netlink *nl); /* for _cleanup_(netlink_close) */
 int netlink_addr_parse(const char *text, struct netlink_addr *ret);
 
 /* -ENODEV (err is set too). */
-int netlink_link_get(struct netlink *nl, const char *name, struct netlink_link *ret,
-    struct err *err);
+int netlink_link_get(
+    struct netlink *nl, const char *name, struct netlink_link *ret, struct err *err);
 /* Heap array. */
-int netlink_link_list(struct netlink *nl, struct netlink_link **ret, size_t *ret_count,
-    struct err *err);
+int netlink_link_list(
+    struct netlink *nl, struct netlink_link **ret, size_t *ret_count, struct err *err);
 
 /* New links: -EEXIST when the name is taken. */
 struct netlink_bridge {
@@ -72,7 +72,7 @@ struct netlink_veth {
     const char *name; /* here */
     uint8_t mac[MAC_LEN];
     uint32_t group;
-    uint32_t master; /* index of a bridge; 0: none */
+    uint32_t master;  /* index of a bridge; 0: none */
     const char *peer; /* there */
     uint8_t peer_mac[MAC_LEN];
     uint32_t peer_group;
@@ -94,17 +94,17 @@ int netlink_del_link(struct netlink *nl, uint32_t index, struct err *err);
 int netlink_del_group(struct netlink *nl, uint32_t group, struct err *err);
 
 /* IPv4 below is in host byte order. */
-int netlink_ensure_addr(struct netlink *nl, uint32_t index, uint32_t ip, uint8_t prefix,
-    struct err *err);
+int netlink_ensure_addr(
+    struct netlink *nl, uint32_t index, uint32_t ip, uint8_t prefix, struct err *err);
 /* gateway 0: on the link itself. src 0: the kernel's choice. */
 int netlink_ensure_route(struct netlink *nl, uint32_t index, uint32_t dst, uint8_t prefix,
     uint32_t gateway, uint32_t src, struct err *err);
 /* Permanent. */
-int netlink_ensure_neigh(struct netlink *nl, uint32_t index, uint32_t ip,
-    const uint8_t mac[MAC_LEN], struct err *err);
+int netlink_ensure_neigh(
+    struct netlink *nl, uint32_t index, uint32_t ip, const uint8_t mac[MAC_LEN], struct err *err);
 /* A static entry of the bridge that index is a port of. */
-int netlink_ensure_fdb(struct netlink *nl, uint32_t index, const uint8_t mac[MAC_LEN],
-    struct err *err);
+int netlink_ensure_fdb(
+    struct netlink *nl, uint32_t index, const uint8_t mac[MAC_LEN], struct err *err);
 /* An entry of a VXLAN device: frames for mac go to this host. The all-zero MAC (broadcast) may have
  * several hosts. */
 int netlink_ensure_vxlan_fdb(struct netlink *nl, uint32_t index, const uint8_t mac[MAC_LEN],
@@ -112,7 +112,6 @@ int netlink_ensure_vxlan_fdb(struct netlink *nl, uint32_t index, const uint8_t m
 
 /* Calls fn for every address of the namespace; stops with its result when that is negative. */
 int netlink_each_addr(struct netlink *nl,
-    int (*fn)(void *arg, uint32_t index, const struct netlink_addr *a), void *arg,
-    struct err *err);
+    int (*fn)(void *arg, uint32_t index, const struct netlink_addr *a), void *arg, struct err *err);
 
 #endif

@@ -27,8 +27,8 @@ static char *ip_text(uint32_t ip, char text[INET_ADDRSTRLEN])
     return text;
 }
 
-static int ensure(struct netlink *nl, struct nl_msg *m, const char *what, uint32_t ip,
-    struct err *err)
+static int ensure(
+    struct netlink *nl, struct nl_msg *m, const char *what, uint32_t ip, struct err *err)
 {
     char text[INET_ADDRSTRLEN];
     int r = netlink_talk(nl, m, NULL, NULL, err);
@@ -38,12 +38,11 @@ static int ensure(struct netlink *nl, struct nl_msg *m, const char *what, uint32
     return r;
 }
 
-int netlink_ensure_addr(struct netlink *nl, uint32_t index, uint32_t ip, uint8_t prefix,
-    struct err *err)
+int netlink_ensure_addr(
+    struct netlink *nl, uint32_t index, uint32_t ip, uint8_t prefix, struct err *err)
 {
     struct ifaddrmsg i = {.ifa_family = AF_INET, .ifa_prefixlen = prefix, .ifa_index = index};
-    _cleanup_(nl_msg_freep) struct nl_msg *m =
-        netlink_message(RTM_NEWADDR, REPLACE, &i, sizeof(i));
+    _cleanup_(nl_msg_freep) struct nl_msg *m = netlink_message(RTM_NEWADDR, REPLACE, &i, sizeof(i));
 
     put_ip(m, IFA_LOCAL, ip);
     put_ip(m, IFA_ADDRESS, ip);
@@ -61,8 +60,8 @@ int netlink_ensure_route(struct netlink *nl, uint32_t index, uint32_t dst, uint8
         .rtm_scope = gateway ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK,
         .rtm_type = RTN_UNICAST,
     };
-    _cleanup_(nl_msg_freep) struct nl_msg *m =
-        netlink_message(RTM_NEWROUTE, REPLACE, &i, sizeof(i));
+    _cleanup_(nl_msg_freep) struct nl_msg *m = netlink_message(
+        RTM_NEWROUTE, REPLACE, &i, sizeof(i));
 
     if (prefix)
         put_ip(m, RTA_DST, dst);
@@ -74,21 +73,20 @@ int netlink_ensure_route(struct netlink *nl, uint32_t index, uint32_t dst, uint8
     return ensure(nl, m, "route to", dst, err);
 }
 
-int netlink_ensure_neigh(struct netlink *nl, uint32_t index, uint32_t ip,
-    const uint8_t mac[MAC_LEN], struct err *err)
+int netlink_ensure_neigh(
+    struct netlink *nl, uint32_t index, uint32_t ip, const uint8_t mac[MAC_LEN], struct err *err)
 {
-    struct ndmsg i = {
-        .ndm_family = AF_INET, .ndm_ifindex = (int)index, .ndm_state = NUD_PERMANENT};
-    _cleanup_(nl_msg_freep) struct nl_msg *m =
-        netlink_message(RTM_NEWNEIGH, REPLACE, &i, sizeof(i));
+    struct ndmsg i = {.ndm_family = AF_INET, .ndm_ifindex = (int)index, .ndm_state = NUD_PERMANENT};
+    _cleanup_(nl_msg_freep) struct nl_msg *m = netlink_message(
+        RTM_NEWNEIGH, REPLACE, &i, sizeof(i));
 
     put_ip(m, NDA_DST, ip);
     netlink_put(m, NDA_LLADDR, mac, MAC_LEN);
     return ensure(nl, m, "neighbour", ip, err);
 }
 
-static int ensure_entry(struct netlink *nl, struct nl_msg *m, const uint8_t mac[MAC_LEN],
-    struct err *err)
+static int ensure_entry(
+    struct netlink *nl, struct nl_msg *m, const uint8_t mac[MAC_LEN], struct err *err)
 {
     int r = netlink_talk(nl, m, NULL, NULL, err);
 
@@ -98,8 +96,8 @@ static int ensure_entry(struct netlink *nl, struct nl_msg *m, const uint8_t mac[
     return r;
 }
 
-int netlink_ensure_fdb(struct netlink *nl, uint32_t index, const uint8_t mac[MAC_LEN],
-    struct err *err)
+int netlink_ensure_fdb(
+    struct netlink *nl, uint32_t index, const uint8_t mac[MAC_LEN], struct err *err)
 {
     struct ndmsg i = {
         .ndm_family = AF_BRIDGE,
@@ -107,8 +105,8 @@ int netlink_ensure_fdb(struct netlink *nl, uint32_t index, const uint8_t mac[MAC
         .ndm_state = NUD_NOARP, /* static */
         .ndm_flags = NTF_MASTER,
     };
-    _cleanup_(nl_msg_freep) struct nl_msg *m =
-        netlink_message(RTM_NEWNEIGH, REPLACE, &i, sizeof(i));
+    _cleanup_(nl_msg_freep) struct nl_msg *m = netlink_message(
+        RTM_NEWNEIGH, REPLACE, &i, sizeof(i));
 
     netlink_put(m, NDA_LLADDR, mac, MAC_LEN);
     return ensure_entry(nl, m, mac, err);
@@ -158,12 +156,11 @@ static int take_addr(void *arg, struct nlmsghdr *h)
 }
 
 int netlink_each_addr(struct netlink *nl,
-    int (*fn)(void *arg, uint32_t index, const struct netlink_addr *a), void *arg,
-    struct err *err)
+    int (*fn)(void *arg, uint32_t index, const struct netlink_addr *a), void *arg, struct err *err)
 {
     struct ifaddrmsg i = {.ifa_family = AF_UNSPEC};
-    _cleanup_(nl_msg_freep) struct nl_msg *m =
-        netlink_message(RTM_GETADDR, NLM_F_DUMP, &i, sizeof(i));
+    _cleanup_(nl_msg_freep) struct nl_msg *m = netlink_message(
+        RTM_GETADDR, NLM_F_DUMP, &i, sizeof(i));
     struct each_addr e = {fn, arg};
     int r = netlink_talk(nl, m, take_addr, &e, err);
 

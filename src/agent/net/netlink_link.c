@@ -70,8 +70,8 @@ static int take_link(void *arg, struct nlmsghdr *h)
     return 0;
 }
 
-int netlink_link_get(struct netlink *nl, const char *name, struct netlink_link *ret,
-    struct err *err)
+int netlink_link_get(
+    struct netlink *nl, const char *name, struct netlink_link *ret, struct err *err)
 {
     _cleanup_(nl_msg_freep) struct nl_msg *m = link_message(RTM_GETLINK, 0, 0);
     struct netlink_link l = {0};
@@ -104,8 +104,8 @@ static int collect_link(void *arg, struct nlmsghdr *h)
     return 0;
 }
 
-int netlink_link_list(struct netlink *nl, struct netlink_link **ret, size_t *ret_count,
-    struct err *err)
+int netlink_link_list(
+    struct netlink *nl, struct netlink_link **ret, size_t *ret_count, struct err *err)
 {
     _cleanup_(nl_msg_freep) struct nl_msg *m = link_message(RTM_GETLINK, NLM_F_DUMP, 0);
     struct link_list list = {0};
@@ -120,8 +120,8 @@ int netlink_link_list(struct netlink *nl, struct netlink_link **ret, size_t *ret
     return 0;
 }
 
-static int add(struct netlink *nl, struct nl_msg *m, const char *kind, const char *name,
-    struct err *err)
+static int add(
+    struct netlink *nl, struct nl_msg *m, const char *kind, const char *name, struct err *err)
 {
     int r = netlink_talk(nl, m, NULL, NULL, err);
 

@@ -30,7 +30,8 @@ static int complain(struct nft_ctx *c, int code, struct err *err)
     const char *text = nft_ctx_get_error_buffer(c);
     size_t n = text ? strcspn(text, "\n") : 0;
 
-    return err_set(err, code, "nft: %.*s", n ? (int)MIN_OF(n, 200) : 12, n ? text : "no reason given");
+    return err_set(
+        err, code, "nft: %.*s", n ? (int)MIN_OF(n, 200) : 12, n ? text : "no reason given");
 }
 
 static int run(const char *text, char **ret_output, int code, struct err *err)

@@ -2,8 +2,6 @@
  * The node's own namespace: forwarding, the table with the way out, watching over it. Keeps, per
  * table, the text that the kernel showed right after it was set: repairing is comparing with that.
  */
-#include "agent/net/edge.h"
-
 #include <arpa/inet.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
@@ -12,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "agent/net/edge.h"
 #include "agent/net/edge_parts.h"
 #include "agent/net/netns.h"
 #include "agent/net/nft.h"
@@ -22,6 +21,9 @@
 
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct map known; /* "NAMESPACE TABLE" -> listing, heap */
+
+/* Setting and repairing take turns: a table just set must not look changed to a repair. */
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static char *known_key(const char *table)
 {
@@ -55,7 +57,7 @@ static bool known_is(const char *table, const char *listing)
     return same;
 }
 
-/* Set the table; ret_listing: as the kernel shows it then. */
+/* Set the table; ret_listing: as the kernel shows it then. With table_lock held. */
 static int set_table(const struct node_net *n, char **ret_listing, struct err *err)
 {
     _cleanup_(buf_done) struct buf text = BUF_INIT(RULES_MAX);
@@ -79,12 +81,14 @@ static int block_own_address(void *arg, uint32_t index, const struct netlink_add
     if (a->family != AF_INET || index == LOOPBACK_INDEX)
         return 0;
     memcpy(&ip, a->bytes, sizeof(ip));
-    cidr_list_add(arg, ntohl(ip), ntohl(ip));
+    ip = ntohl(ip);
+    if ((ip & 0xffff0000u) != LINK_LOCAL_NET) /* uplinks: blocked anyway, and they come and go */
+        cidr_list_add(arg, ip, ip);
     return 0;
 }
 
-int edge_blocked(const struct node_net *n, struct netlink *node, struct cidr_list *ret,
-    struct err *err)
+int edge_blocked(
+    const struct node_net *n, struct netlink *node, struct cidr_list *ret, struct err *err)
 {
     char **cidrs = n->blocked;
     int r = 0;
@@ -142,8 +146,11 @@ int node_net_setup(const struct node_net *n, struct err *err)
 
     if (r == 0)
         r = fs_mkdir_p(n->netns_dir, 0700, err);
-    if (r == 0)
+    if (r == 0) {
+        pthread_mutex_lock(&table_lock);
         r = set_table(n, &listing, err);
+        pthread_mutex_unlock(&table_lock);
+    }
     if (r == 0)
         r = netns_sysctl("ipv4/ip_forward", "1", err);
     if (r == 0)
@@ -153,23 +160,36 @@ int node_net_setup(const struct node_net *n, struct err *err)
     return r;
 }
 
-int node_net_repair(const struct node_net *n, struct err *err)
+/* With table_lock held. */
+static int repair_table(const struct node_net *n, struct err *err)
 {
     _cleanup_free_ char *before = NULL, *after = NULL;
     char table[32];
-    int r = plan_check_node(n, err);
+    int r;
 
-    if (r == 0)
-        r = netns_sysctl("ipv4/ip_forward", "1", err);
-    if (r < 0)
-        return err_prefix(err, "node network"), r;
     rules_node_table(n, table);
     if (nft_list_table(table, &before, NULL) == 0 && known_is(table, before))
         return 0;
     r = set_table(n, &after, err);
     if (r < 0)
-        return err_prefix(err, "cannot repair the node's network"), r;
+        return r;
     return !before || strcmp(before, after) != 0;
+}
+
+int node_net_repair(const struct node_net *n, struct err *err)
+{
+    int r = plan_check_node(n, err);
+
+    if (r == 0)
+        r = netns_sysctl("ipv4/ip_forward", "1", err);
+    if (r == 0) {
+        pthread_mutex_lock(&table_lock);
+        r = repair_table(n, err);
+        pthread_mutex_unlock(&table_lock);
+    }
+    if (r < 0)
+        err_prefix(err, "cannot repair the node's network");
+    return r;
 }
 
 int node_net_remove(const struct node_net *n, struct err *err)
@@ -193,8 +213,8 @@ int node_net_remove(const struct node_net *n, struct err *err)
 
 int node_net_watch(int *ret_fd, struct err *err)
 {
-    _cleanup_close_ int fd =
-        socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
+    _cleanup_close_ int fd = socket(
+        AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
     struct sockaddr_nl any = {.nl_family = AF_NETLINK};
     int group = NFNLGRP_NFTABLES;
 

@@ -85,15 +85,14 @@ static int check_name(const char *name, struct err *err)
     return name[0] ? 0 : err_set(err, -EINVAL, "a container has no name");
 }
 
-static int check_peer(const struct assignment *a, const struct assigned_peer *peer,
-    struct err *err)
+static int check_peer(const struct assignment *a, const struct assigned_peer *peer, struct err *err)
 {
     uint32_t hosts = (1u << (32 - SESSION_PREFIX)) - 1;
     struct netlink_addr fabric;
 
     if ((peer->ip & ~hosts) != a->subnet || (peer->ip & hosts) == 0 || (peer->ip & hosts) == hosts)
-        return err_set(err, -EINVAL, "the address of '%s' is not in the session's network",
-            peer->name);
+        return err_set(
+            err, -EINVAL, "the address of '%s' is not in the session's network", peer->name);
     if (netlink_addr_parse(peer->fabric, &fabric) < 0)
         return err_set(err, -EINVAL, "'%s' has no fabric address", peer->name);
     return check_name(peer->name, err);

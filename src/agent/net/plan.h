@@ -32,7 +32,7 @@ struct plan {
     const struct assignment *a;
     uint32_t index;
     uint32_t mtu;
-    uint32_t up_node, up_edge; /* the two ends of the /30, host byte order */
+    uint32_t up_node, up_edge;  /* the two ends of the /30, host byte order */
     char uplink[LINK_NAME_MAX]; /* the veth's end in the node */
     bool solo;                  /* one container: its namespace is the edge */
     struct netlink_addr fabric; /* this node's */
@@ -48,7 +48,7 @@ bool plan_is_remote(const struct plan *p, const struct assigned_peer *peer);
 bool plan_has_remote(const struct plan *p);
 /* 02:4d and the four bytes of the address. */
 void mac_of_ip(uint32_t ip, uint8_t mac[MAC_LEN]);
-void port_name(uint32_t rank, char name[LINK_NAME_MAX]); /* "p3": on the bridge */
+void port_name(uint32_t rank, char name[LINK_NAME_MAX]);                  /* "p3": on the bridge */
 void uplink_prefix(const struct node_net *n, char prefix[LINK_NAME_MAX]); /* "m-TAG-" */
 
 #endif

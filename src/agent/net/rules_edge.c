@@ -29,7 +29,7 @@ static void PRINTF_LIKE(2, 3) emit(struct text *t, const char *fmt, ...)
 }
 
 #define IP_FMT "%u.%u.%u.%u"
-#define IP_ARGS(ip) (ip) >> 24, (ip) >> 16 & 255, (ip) >> 8 & 255, (ip) & 255
+#define IP_ARGS(ip) (ip) >> 24, (ip) >> 16 & 255, (ip) >> 8 & 255, (ip)&255
 #define MAC_FMT "%02x:%02x:%02x:%02x:%02x:%02x"
 #define MAC_ARGS(m) m[0], m[1], m[2], m[3], m[4], m[5]
 

@@ -3,10 +3,9 @@
  * and who may speak VXLAN. Only packets from or to our uplinks and port 4789 are judged; all others
  * pass as if the table were not there.
  */
-#include "agent/net/rules.h"
-
 #include <arpa/inet.h>
 
+#include "agent/net/rules.h"
 #include "base/str.h"
 #include "base/strv.h"
 
