@@ -64,8 +64,11 @@ static int call_json(struct cli *cli, struct http_call *call, const json_t *body
 {
     _cleanup_(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
     _cleanup_free_ char *text = body ? json_text(body) : NULL;
-    int r = open_http(cli, err);
+    struct err local = ERR_INIT;
+    int r;
 
+    err = err ? err : &local; /* texts are put together in it */
+    r = open_http(cli, err);
     if (r < 0)
         return r;
     call->body = text;

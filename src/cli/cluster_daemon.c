@@ -96,6 +96,21 @@ char *daemon_last_words(const struct cluster *c, const char *name)
 
 /* --- starting ----------------------------------------------------------------------------- */
 
+/* Ended, but not yet taken off the list by its parent: proc(5), stat field 3. */
+static bool is_zombie(pid_t pid)
+{
+    _cleanup_free_ char *path = xasprintf("/proc/%d/stat", (int)pid);
+    char text[512], *behind;
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+
+    if (f)
+        fclose(f);
+    text[n] = '\0';
+    behind = strrchr(text, ')'); /* of the name, which may have any characters */
+    return !behind || !behind[1] || strchr("ZX", behind[2]);
+}
+
 bool daemon_runs(const struct cluster *c, const struct daemon *d)
 {
     char boot_id[37];
@@ -103,9 +118,9 @@ bool daemon_runs(const struct cluster *c, const struct daemon *d)
 
     if (d->pid <= 0)
         return false;
-    (void)waitpid(d->pid, NULL, WNOHANG); /* when it is ours: a zombie does not run */
+    (void)waitpid(d->pid, NULL, WNOHANG); /* when it is ours */
     return proc_boot_id(boot_id, NULL) == 0 && str_eq(boot_id, c->boot_id) &&
-        proc_start_time(d->pid, &start) == 0 && start == d->start_time;
+        proc_start_time(d->pid, &start) == 0 && start == d->start_time && !is_zombie(d->pid);
 }
 
 /* What helps to find a fault reaches the daemons; nothing else of the caller's does. */

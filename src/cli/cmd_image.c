@@ -87,7 +87,7 @@ int cmd_image_ls(struct cli *cli, int argc, char **argv)
         table_cell(t, text_member(i, "name"));
         table_cell(t, size_of(i));
         table_cell(t, layers_of(i));
-        table_cell(t, text_time(i, "created", cli->utc));
+        table_cell(t, text_time(i, "created_at", cli->utc));
         table_cell(t, text_member(i, "sessions"));
         table_cell(t, text_member(i, "id"));
     }

@@ -135,6 +135,10 @@ static void print_node(const json_t *n, bool utc)
             (unsigned long long)json_u64_or(item, "index", i), model, mem, uuid,
             json_bool_or(item, "healthy", true) ? "" : " (not healthy)");
     }
+    json_array_foreach(json_object_get(n, "quarantined"), i, item) {
+        _cleanup_free_ char *id = text_clean(json_is_string(item) ? json_string_value(item) : "?");
+        printf("%-10s %s\n", i ? "" : "Quarantine", id);
+    }
     json_array_foreach(json_object_get(n, "sessions"), i, item) {
         _cleanup_free_ char *name = text_member(item, "name"), *num = text_member(item, "num");
         _cleanup_free_ char *owner = text_member(item, "owner");
@@ -228,6 +232,16 @@ int cmd_node_lost(struct cli *cli, int argc, char **argv)
     if (code != CLI_GO_ON)
         return code;
     return change(cli, argv[rest], "/lost", NULL, NULL);
+}
+
+int cmd_node_purge(struct cli *cli, int argc, char **argv)
+{
+    static struct cli_plain o;
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    return change(cli, argv[rest], "/purge", NULL, NULL);
 }
 
 int cmd_node_group(struct cli *cli, int argc, char **argv)

@@ -283,6 +283,10 @@ int cmd_up(struct cli *cli, int argc, char **argv)
     progress_clear();
     if (r == 0)
         r = signin_caller(&c, cli, &err);
+    if (r == -EEXIST || r == -EBUSY) {
+        cli_say("%s", err_text(&err));
+        return EXIT_FAILED;
+    }
     if (r < 0) {
         cli_say("%s", err_text(&err));
         cli_say("'muster up' tries again what is missing; 'muster down' undoes all");

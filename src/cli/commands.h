@@ -27,6 +27,7 @@ COMMAND(node_drain);
 COMMAND(node_group);
 COMMAND(node_lost);
 COMMAND(node_ls);
+COMMAND(node_purge);
 COMMAND(node_resume);
 COMMAND(node_show);
 COMMAND(run);

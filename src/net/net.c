@@ -196,7 +196,7 @@ int net_context(struct net *net, enum net_kind kind, struct lws_context **ret, s
 int net_plain_vhost(struct net *net, struct lws_vhost **ret, struct err *err)
 {
     struct lws_context_creation_info info = {0};
-    struct lws_context *context;
+    struct lws_context *context = NULL;
     int r;
 
     if (!net->plain_vhost) {
