@@ -1,6 +1,6 @@
 """Pi by four containers: each rank sums its part of the integral of 4/(1+x^2), rank 0 adds up.
 
-    muster run --size 4 --mode multi-node mpi mpirun --hostfile /etc/muster/hostfile \\
+    muster run --size 4 --mode multi-node mpi mpirun --map-by ppr:1:node \\
         python3 -c "$(cat examples/pi.py)"
 """
 import math

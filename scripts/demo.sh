@@ -31,8 +31,8 @@ import_image base
 import_image mpi
 
 say "Pi, by four containers of 2 CPUs: no node holds them all, so the session spans both"
-command=(mpirun --hostfile /etc/muster/hostfile python3 -c "$(cat "$root/examples/pi.py")")
-echo "muster run --size 4 --mode multi-node --cpus 2 mpi mpirun --hostfile /etc/muster/hostfile \\
+command=(mpirun --map-by ppr:1:node python3 -c "$(cat "$root/examples/pi.py")")
+echo "muster run --size 4 --mode multi-node --cpus 2 mpi mpirun --map-by ppr:1:node \\
     python3 -c \"\$(cat examples/pi.py)\""
 start=$(date +%s%N)
 "$muster" run --name pi --kind train --size 4 --mode multi-node --cpus 2 --mem 512M \

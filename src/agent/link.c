@@ -71,6 +71,27 @@ static void recall(struct agent *ag)
     ag->fence_usec = json_u64_or(o, "fence_usec", 0);
 }
 
+/* When a manager was last heard, for the next agent of this boot: restarting an agent must not put
+ * off the moment at which it ends its train sessions. */
+static void write_contact(const struct agent *ag)
+{
+    _cleanup_free_ char *path = xasprintf("%s/contact", ag->config.run_dir);
+    char text[24];
+    int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)ag->contact_usec);
+
+    fs_write(path, text, (size_t)n, 0600, NULL);
+}
+
+static void read_contact(struct agent *ag)
+{
+    _cleanup_free_ char *path = xasprintf("%s/contact", ag->config.run_dir), *text = NULL;
+    uint64_t usec, now = clock_mono_usec();
+
+    ag->contact_usec = now;
+    if (fs_read(path, 24, &text, NULL, NULL) == 0 && str_to_u64(text, now, &usec) == 0)
+        ag->contact_usec = usec;
+}
+
 /* --- out ---------------------------------------------------------------------------------- */
 
 static void say(struct agent *ag, const struct link_message *m)
@@ -233,6 +254,7 @@ static void dispatch(struct agent *ag, struct link_message *m)
         take_welcome(ag, &m->welcome);
         break;
     case LINK_PING:
+        write_contact(ag);
         pong.ping = m->ping;
         say(ag, &pong);
         break;
@@ -328,7 +350,7 @@ void link_start(struct agent *ag)
     recall(ag);
     ag->link = xnew(struct link);
     ag->link->pause_usec = PAUSE_FIRST_USEC;
-    ag->contact_usec = clock_mono_usec();
+    read_contact(ag);
     if (!ag->heartbeat_usec)
         ag->heartbeat_usec = 5 * USEC_PER_SEC;
     dial(ag);

@@ -19,6 +19,7 @@
 struct job {
     struct sess *s;
     struct ct *c; /* NULL: of the whole session */
+    struct node_net net;        /* a copy: its lists of addresses may be replaced meanwhile */
     struct runtime_state state; /* after the start */
 };
 
@@ -28,6 +29,7 @@ static struct job *job_new(struct sess *s, struct ct *c)
 
     j->s = s;
     j->c = c;
+    j->net = s->agent->node_net;
     s->jobs++;
     return j;
 }
@@ -97,7 +99,7 @@ static int run_container(void *arg, struct err *err)
     int r;
 
     edge_container_netns(&ag->node_net, s->a->session, spec->name, netns);
-    r = edge_add_container(&ag->node_net, s->a, spec->rank, err);
+    r = edge_add_container(&j->net, s->a, spec->rank, err);
     if (r == 0)
         r = crash_point("container.before_start", err);
     if (r == 0 && cancelled(s))
@@ -194,7 +196,7 @@ static int make_edge(void *arg, struct err *err)
 {
     struct job *j = arg;
 
-    return edge_make(&j->s->agent->node_net, j->s->a, j->s->edge_index, err);
+    return edge_make(&j->net, j->s->a, j->s->edge_index, err);
 }
 
 static void edge_is_made(void *arg, int result, const struct err *err)

@@ -252,7 +252,7 @@ class Cluster:
     def wait_free(self, seconds=20):
         def free():
             return not [n for n in self.nodes().values()
-                        if n["used"]["cpus"] or n["used"]["mem"] or n["sessions"]]
+                        if n["used"]["cpus"] or n["used"]["mem"] or n["sessions"] or n["cleaning"]]
         wait_for(free, seconds, lambda: f"still in use: {self.nodes()}")
 
     def close(self):
