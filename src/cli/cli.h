@@ -115,6 +115,7 @@ int config_write(const char *url, const char *token, const char *ca, struct err 
 /* The same into the file of a person with this home folder. */
 int config_write_for(const char *home, uint32_t uid, uint32_t gid, const char *url,
     const char *token, const char *ca, struct err *err);
+void config_remove_for(const char *home, uint32_t uid, uint32_t gid);
 /* Path of the caller's file; heap, NULL when there is no home. */
 char *config_path(void);
 

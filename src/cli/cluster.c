@@ -111,8 +111,6 @@ static int from_json(const json_t *o, struct cluster *c, struct err *err)
         return r;
     c->port = (uint16_t)json_u64_or(o, "port", 0);
     c->subnet = (uint32_t)json_u64_or(o, "subnet", 0) & 0xff;
-    c->forward_was_off = json_bool_or(o, "forward_was_off", false);
-    c->netns_dir_made = json_bool_or(o, "netns_dir_made", false);
     c->node_cpus = xstrdup(json_str_or(o, "node_cpus", NULL));
     c->node_mem = xstrdup(json_str_or(o, "node_mem", NULL));
     c->gpu = xstrdup(json_str_or(o, "gpu", NULL));
@@ -150,8 +148,6 @@ int cluster_save(const struct cluster *c, struct err *err)
     json_set_str(o, "boot_id", c->boot_id);
     json_set_u64(o, "port", c->port);
     json_set_u64(o, "subnet", c->subnet);
-    json_set_bool(o, "forward_was_off", c->forward_was_off);
-    json_set_bool(o, "netns_dir_made", c->netns_dir_made);
     json_set_str(o, "node_cpus", c->node_cpus);
     json_set_str(o, "node_mem", c->node_mem);
     json_set_str(o, "gpu", c->gpu);

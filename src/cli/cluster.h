@@ -40,8 +40,6 @@ struct cluster {
     char boot_id[37];            /* of the boot in which the daemons were started */
     uint16_t port;               /* of the API on 127.0.0.1 */
     uint32_t subnet;             /* third byte of the two networks; virtual nodes only */
-    bool forward_was_off;        /* ip_forward was 0 before */
-    bool netns_dir_made;         /* /run/netns was not there before */
     char *node_cpus, *node_mem, *gpu; /* as given; NULL: the agent's defaults */
     struct daemon manager;
     struct cluster_node *nodes;
@@ -68,7 +66,8 @@ int cluster_lock(const char *dir, struct err *err);
 
 /* Make what is missing. */
 int cluster_net_make(struct cluster *c, struct err *err);
-/* Remove all of it; what is not there is no error. */
+/* Remove all of it; what is not there is no error. What several clusters of one machine share (IP
+ * forwarding, /run/netns) goes back to what it was with the last of them. */
 int cluster_net_remove(const struct cluster *c, struct err *err);
 /* An fd of the node's namespace, or 0 for the machine's own. */
 int cluster_netns(const struct cluster_node *n, struct err *err);

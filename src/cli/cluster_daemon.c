@@ -61,6 +61,7 @@ char *cluster_guest(const struct cluster *c)
         xstrdup(env && env[0] == '/' ? env : NULL),
         xasprintf("%s/guest", c->dir),
         xasprintf("%s/../lib/muster/guest", own),
+        str_ends(own, "/src/cli") ? xasprintf("%s/../../guest", own) : NULL, /* a build tree */
         xstrdup("/usr/lib/muster/guest"),
     };
     char *found = NULL;

@@ -26,6 +26,10 @@
 #define SUBNETS 100
 #define NETNS_DIR "/run/netns"
 #define FORWARD "/proc/sys/net/ipv4/ip_forward"
+/* How the machine was before the first cluster, for the last one; a reboot clears both alike. */
+#define MARKS "/run/muster-up"
+#define MARK_FORWARD MARKS "/forward-was-off"
+#define MARK_NETNS MARKS "/netns-dir-made"
 #define BATCH_MAX (64 * 1024)
 
 /* --- free networks ------------------------------------------------------------------------ */
@@ -265,14 +269,23 @@ static bool forward_is_off(void)
     return c == '0';
 }
 
-/* What is to be undone is written down first. */
+static int mark(const char *path, struct err *err)
+{
+    int r = fs_mkdir_p(MARKS, 0755, err);
+
+    return r < 0 ? r : fs_write(path, "", 0, 0644, err);
+}
+
+/* What is to be undone is written down first. The agent of this machine turns forwarding on, too. */
 static int note_before(struct cluster *c, struct err *err)
 {
-    struct stat st;
+    int r = 0;
 
-    c->netns_dir_made = c->netns_dir_made || stat(NETNS_DIR, &st) < 0;
-    c->forward_was_off = c->forward_was_off || forward_is_off();
-    return cluster_save(c, err);
+    if (cluster_is_virtual(c) && !fs_exists(NETNS_DIR))
+        r = mark(MARK_NETNS, err);
+    if (r == 0 && forward_is_off())
+        r = mark(MARK_FORWARD, err);
+    return r;
 }
 
 int cluster_net_make(struct cluster *c, struct err *err)
@@ -280,11 +293,11 @@ int cluster_net_make(struct cluster *c, struct err *err)
     char host[16];
     int r;
 
-    if (!cluster_is_virtual(c))
-        return 0;
-    cluster_address(c, SECOND_MGMT, 1, host);
     r = note_before(c, err);
-    if (r == 0 && forward_is_off())
+    if (r < 0 || !cluster_is_virtual(c))
+        return r;
+    cluster_address(c, SECOND_MGMT, 1, host);
+    if (forward_is_off())
         r = fs_write_existing(FORWARD, "1", err);
     if (r == 0)
         r = make_bridge(c, "mg", host, err);
@@ -311,26 +324,45 @@ int cluster_netns(const struct cluster_node *n, struct err *err)
 
 static void remove_way_out(const struct cluster *c)
 {
-    const char *list[] = {"nft", "list", "tables", "inet", NULL};
     _cleanup_free_ char *table = xasprintf("muster_up_%s", c->tag);
     const char *del[] = {"nft", "delete", "table", "inet", table, NULL};
-    _cleanup_(buf_done) struct buf tables = BUF_INIT(BATCH_MAX);
 
     (void)proc_run(&(struct proc){.argv = del}, NULL, NULL);
-    /* Another cluster of this machine may still need it. */
-    if (c->forward_was_off &&
-        proc_run(&(struct proc){.argv = list, .out = &tables}, NULL, NULL) == 0 &&
-        !(tables.data && strstr(tables.data, "muster_up_")))
-        (void)fs_write_existing(FORWARD, "0", NULL);
 }
 
-int cluster_net_remove(const struct cluster *c, struct err *err)
+/* A table of Muster's in the machine's own network: an agent or another cluster is there. */
+static bool others_are_here(void)
+{
+    const char *list[] = {"nft", "list", "tables", "inet", NULL};
+    _cleanup_(buf_done) struct buf tables = BUF_INIT(BATCH_MAX);
+
+    return proc_run(&(struct proc){.argv = list, .out = &tables}, NULL, NULL) < 0 ||
+        (tables.data && strstr(tables.data, "table inet muster_"));
+}
+
+/* ip(8) makes a mount of the folder; both go when nobody else has put anything there. */
+static void remove_netns_dir(void)
+{
+    if (rmdir(NETNS_DIR) < 0 && errno == EBUSY && umount2(NETNS_DIR, UMOUNT_NOFOLLOW) == 0)
+        (void)rmdir(NETNS_DIR);
+}
+
+static void put_back(void)
+{
+    if (others_are_here())
+        return;
+    if (fs_exists(MARK_FORWARD))
+        (void)fs_write_existing(FORWARD, "0", NULL);
+    if (fs_exists(MARK_NETNS))
+        remove_netns_dir();
+    (void)fs_remove_tree(MARKS, NULL);
+}
+
+static int remove_virtual(const struct cluster *c, struct err *err)
 {
     char name[IF_NAMESIZE];
     int r = 0;
 
-    if (!cluster_is_virtual(c))
-        return 0;
     for (size_t i = 0; i < c->count; i++) {
         port_name(&c->nodes[i], 'm', name);
         delete_link(name);
@@ -343,9 +375,13 @@ int cluster_net_remove(const struct cluster *c, struct err *err)
     bridge_name(c, "fb", name);
     delete_link(name);
     remove_way_out(c);
-    /* ip(8) makes a mount of the folder; both go when nobody else has put anything there. */
-    if (c->netns_dir_made && rmdir(NETNS_DIR) < 0 && errno == EBUSY &&
-        umount2(NETNS_DIR, UMOUNT_NOFOLLOW) == 0)
-        (void)rmdir(NETNS_DIR);
+    return r;
+}
+
+int cluster_net_remove(const struct cluster *c, struct err *err)
+{
+    int r = cluster_is_virtual(c) ? remove_virtual(c, err) : 0;
+
+    put_back();
     return r;
 }

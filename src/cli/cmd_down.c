@@ -9,6 +9,7 @@
 #include "cli/api.h"
 #include "cli/cluster.h"
 #include "cli/commands.h"
+#include "cli/signin.h"
 
 #define SESSIONS_USEC (60 * USEC_PER_SEC)
 #define POLL_USEC 100000
@@ -178,6 +179,8 @@ int cmd_down(struct cli *cli, int argc, char **argv)
         r = take_down(&c, cli, &err);
         if (r == 0 && o.purge)
             r = purge(o.dir, &err);
+        if (r == 0 && o.purge)
+            signin_forget(&c);
     }
     if (r == 0)
         return EXIT_OK;

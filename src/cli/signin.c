@@ -28,29 +28,30 @@ static const struct passwd *sudo_person(void)
     return pw && str_eq(pw->pw_name, name) && pw->pw_dir[0] == '/' ? pw : NULL;
 }
 
-/* What the caller has leads to this cluster and is known there. */
-static bool works(const struct cluster *c)
+static void forget_client(struct cli *cli)
 {
-    _cleanup_free_ char *url = xasprintf("http://127.0.0.1:%u", c->port);
-    struct cli own = {0};
-    bool ok;
-
-    ok = config_read(&own, NULL) == 0 && str_eq(own.url, url) && own.token &&
-        api_get(&own, "/v1/whoami", NULL, NULL) == 0;
-    http_free(own.http);
-    free(own.url);
-    free(own.token);
-    free(own.ca);
-    return ok;
+    http_free(cli->http);
+    free(cli->url);
+    free(cli->token);
+    free(cli->ca);
 }
 
-static bool has_config(const struct passwd *person)
+static char *cluster_url(const struct cluster *c)
 {
-    _cleanup_free_ char *own = person
-        ? xasprintf("%s/.config/muster/config.yaml", person->pw_dir)
-        : config_path();
+    return xasprintf("http://127.0.0.1:%u", c->port);
+}
 
-    return own && fs_exists(own);
+/* The caller's configuration is good somewhere; *ret_here: that is this cluster. */
+static bool works(const struct cluster *c, bool *ret_here)
+{
+    _cleanup_free_ char *url = cluster_url(c);
+    struct cli own = {0};
+    bool ok = config_read(&own, NULL) == 0 && own.token &&
+        api_get(&own, "/v1/whoami", NULL, NULL) == 0;
+
+    *ret_here = ok && str_eq(own.url, url);
+    forget_client(&own);
+    return ok;
 }
 
 /* The new user's token; heap. -EEXIST: the name or the uid is taken. */
@@ -95,14 +96,33 @@ static int signin_person(const struct passwd *pw, struct cli *admin, struct err 
 int signin_caller(const struct cluster *c, struct cli *admin, struct err *err)
 {
     const struct passwd *person = sudo_person();
+    bool here, ok = works(c, &here);
 
-    if (works(c))
+    if (here)
         return 0;
-    if (has_config(person) && !str_eq(c->dir, CLUSTER_DIR)) {
+    if (ok && !str_eq(c->dir, CLUSTER_DIR)) {
         say_how(c, admin);
         return 0;
     }
     if (person)
         return signin_person(person, admin, err);
     return config_write(admin->url, admin->token, NULL, err);
+}
+
+void signin_forget(const struct cluster *c)
+{
+    _cleanup_free_ char *url = cluster_url(c), *path = NULL;
+    const struct passwd *person = sudo_person();
+    struct cli own = {0};
+
+    if (getenv("MUSTER_URL") || config_read(&own, NULL) < 0 || !str_eq(own.url, url) || !own.token) {
+        forget_client(&own);
+        return;
+    }
+    forget_client(&own);
+    path = config_path();
+    if (path && unlink(path) == 0)
+        return;
+    if (person)
+        config_remove_for(person->pw_dir, person->pw_uid, person->pw_gid);
 }

@@ -6,5 +6,7 @@
 
 /* admin: a client with the administrator's token. Leaves configurations that work as they are. */
 int signin_caller(const struct cluster *c, struct cli *admin, struct err *err);
+/* The cluster's data are gone, and with them every token: a configuration that leads there goes. */
+void signin_forget(const struct cluster *c);
 
 #endif
