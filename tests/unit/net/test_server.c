@@ -250,7 +250,7 @@ static void a_nul_in_the_head_is_refused(void **state)
     close(fd);
     assert_true(str_starts(answer.data, "HTTP/1.1 400 Bad Request\r\n"));
     assert_non_null(strstr(
-        answer.data, "{\"code\":\"bad_request\",\"message\":\"the request head has a NUL\"}"));
+        answer.data, "{\"error\":{\"code\":\"bad_request\",\"message\":\"the request head has a NUL\"}}"));
     assert_int_equal(s.requests, 0);
     without(&f, &s);
 }
