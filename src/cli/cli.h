@@ -95,6 +95,10 @@ int cli_parse(struct cli *cli, int argc, char **argv, void *opts, int *ret_rest)
 const struct command *cli_find(int argc, char **argv, int *ret_words);
 /* "muster: unknown command 'lss'; did you mean 'ls'?" to stderr; EXIT_USAGE. */
 int cli_unknown(const char *word);
+/* "node" is the beginning of "node ls". */
+bool cli_is_noun(const char *word);
+/* "muster node" or "muster node lss": say what there is; verb may be NULL. EXIT_USAGE. */
+int cli_unknown_verb(const char *noun, const char *verb);
 
 /* --- what goes wrong ---------------------------------------------------------------------- */
 

@@ -47,6 +47,13 @@ COMMAND(wait);
 COMMAND(whoami);
 COMMAND(why);
 
+/* In front of the command. */
+struct main_opts {
+    struct cli_common common;
+    char *url;
+    bool version;
+};
+
 extern const struct opt main_options[];
 extern const struct opt create_options[], down_options[], events_options[], exec_options[],
     forward_options[], group_options[], help_options[], image_import_options[], login_options[],
