@@ -166,9 +166,10 @@ const char *json_str_or(const json_t *obj, const char *key, const char *dflt)
 
 uint64_t json_u64_or(const json_t *obj, const char *key, uint64_t dflt)
 {
-    uint64_t value;
+    uint64_t value = dflt;
 
-    return json_get_u64(obj, key, UINT64_MAX, &value, NULL) < 0 ? dflt : value;
+    (void)json_get_u64(obj, key, UINT64_MAX, &value, NULL);
+    return value;
 }
 
 bool json_bool_or(const json_t *obj, const char *key, bool dflt)

@@ -213,17 +213,19 @@ static char *help_left(const struct opt *o)
 
 void opt_print_help(const struct opt *table, FILE *out)
 {
-    _cleanup_(strv_freep) char **left = NULL;
     size_t width = 0;
-    char **at;
 
-    opt_for_each(o, table) strv_take(&left, help_left(o));
-    strv_for_each (s, left)
-        width = MAX_OF(width, strlen(*s));
-    at = left;
     opt_for_each(o, table)
     {
-        fprintf(out, "%-*s   %s", (int)width, *at++, o->help);
+        _cleanup_free_ char *left = help_left(o);
+
+        width = MAX_OF(width, strlen(left));
+    }
+    opt_for_each(o, table)
+    {
+        _cleanup_free_ char *left = help_left(o);
+
+        fprintf(out, "%-*s   %s", (int)width, left, o->help);
         if (o->dflt)
             fprintf(out, " (default: %s)", o->dflt);
         fputc('\n', out);

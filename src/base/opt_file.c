@@ -204,6 +204,7 @@ static int load(struct file *f, yaml_parser_t *parser, struct err *err)
     if (r == 0 && yaml_document_get_root_node(&doc))
         r = check_end(parser, f->path, err);
     yaml_document_delete(&doc);
+    f->doc = NULL;
     return r;
 }
 

@@ -376,3 +376,10 @@ bool uuid_is_valid(const char *text)
     }
     return true;
 }
+
+bool digest_is_valid(const char *text)
+{
+    if (!str_starts(text, "sha256:") || strlen(text) != 7 + 64)
+        return false;
+    return strspn(text + 7, "0123456789abcdef") == 64;
+}

@@ -41,6 +41,10 @@ bool str_is_clean(const char *s, size_t len);
 #define NAME_MAX_LEN 63
 int name_check(const char *what, const char *name, struct err *err);
 
+/* "sha256:" and 64 lower-case hexadecimal digits: the only digest algorithm Muster takes (OCI
+ * image-spec, descriptor.md, "Registered Algorithms"). NULL is none. */
+bool digest_is_valid(const char *text);
+
 /* Levenshtein distance, for "did you mean"; both up to 64 bytes, else returns 64. */
 unsigned str_distance(const char *a, const char *b);
 

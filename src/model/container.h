@@ -8,6 +8,8 @@
  *      | start is tried again (new attempt)                                              v
  *      +-------------------------------------------------------------------------- removed
  *
+ * What fails to come up goes through "exited" like what has run; steps may be skipped where a link
+ * was down while they happened, but nothing is "running" that was not seen "ready".
  * "removed" is reached only by the agent's word that nothing is left, or when its node is lost.
  * Resources count as used in every state from assigned to exited.
  */
@@ -74,8 +76,9 @@ void container_name_make(uint32_t rank, char name[16]);
 bool container_is_main(const struct container *c);
 /* 1-based within its role: main1 -> 1, sub1 -> 1, sub2 -> 2. */
 uint32_t container_role_idx(const struct container *c);
-/* "exited with 3", "killed by signal 9 (SIGKILL)", "ran out of its 64 MiB of memory", ... ; text
- * for a person without the container's name. */
+/* "exited with 3", "killed by signal 9 (SIGKILL)", "ran out of its memory", ... ; text for a person
+ * without the container's name. With END_OOM c->text, if any, is the whole description: "ran out of
+ * its 64 MiB of memory" by whoever knows the limit. */
 char *container_end_describe(const struct container *c, char *text, size_t size);
 
 #endif

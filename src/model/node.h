@@ -46,6 +46,7 @@ struct node {
 void node_done(struct node *n);
 const char *node_state_name(enum node_state s);
 int node_state_parse(const char *text, enum node_state *ret);
+/* -EPROTO "a node cannot go from 'up' to 'lost'". Moving to the state it is in does nothing. */
 int node_state_move(enum node_state *state, enum node_state next, struct err *err);
 /* New sessions may be placed on it now. */
 bool node_takes_work(const struct node *n);

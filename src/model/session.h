@@ -25,6 +25,10 @@
 #define SESSION_MOUNTS_MAX 64
 #define IMAGE_REF_MAX 255
 #define PATH_TEXT_MAX 1023
+/* MASTER_PORT: free, since each container has its network namespace to itself, and kept so there
+ * (ip_local_reserved_ports). */
+#define SESSION_MASTER_PORT 29500
+#define SESSION_MASTER_PORT_TEXT "29500"
 
 enum session_state {
     SESSION_PENDING,
@@ -86,6 +90,8 @@ struct session {
     /* What became of it */
     enum session_state state;
     enum session_result result;
+    bool has_command;      /* a command runs, asked for or the image's own; else it idles */
+    bool stop_now;         /* stopping: without grace */
     uint32_t attempt;      /* 1 for the first start; 0 before */
     char reason_code[48];  /* stable word: "resources", "node_unreachable", "container_exited", ... */
     char reason[256];      /* for a person */
@@ -123,7 +129,8 @@ int session_on_parse(const char *text, enum session_on *ret);
 const char *session_on_failure_name(enum session_on_failure f); /* "strict", "tolerant" */
 int session_on_failure_parse(const char *text, enum session_on_failure *ret);
 
-/* The one way to change state; sets state_usec. -EPROTO "a session cannot go from ..." */
+/* The one way to change state; sets state_usec. -EPROTO "a session cannot go from ...", also for the
+ * state that it is in. */
 int session_state_move(struct session *s, enum session_state next, uint64_t now_usec,
     struct err *err);
 /* The invariants above. -EINVAL with the one that does not hold. */
@@ -131,7 +138,8 @@ int session_check(const struct session *s, struct err *err);
 
 /* Everything a request may say about a session is in range and agrees: size, resources, env names,
  * paths absolute and clean, mounts not on each other or on what is ours (/etc/muster, /opt/muster,
- * /proc, /sys, /dev), train without a command only if image_has_command. */
+ * /proc, /sys, /dev), train without a command only if image_has_command. The name may be "": the
+ * manager gives one then. */
 int session_request_check(const struct session *s, bool image_has_command, struct err *err);
 
 struct container *session_container(struct session *s, const char *name); /* NULL */
@@ -140,7 +148,8 @@ bool session_is_over(const struct session *s);
 /*
  * The environment of one container: PATH and the image's first, then launcher defaults, then the
  * user's --env, then identity, which nothing overrides. image_env may be NULL. addr of main1 as
- * MASTER_ADDR is its name. Heap.
+ * MASTER_ADDR is its name. gpu_uuids: NVIDIA_VISIBLE_DEVICES ("" gives "void"); NULL leaves it to the
+ * agent. Heap.
  */
 char **session_environment(const struct session *s, const struct container *c,
     char *const *image_env, const char *gpu_uuids);

@@ -265,8 +265,8 @@ static int check_times(const struct session *s, struct err *err)
         return err_set(err, -EINVAL, "'time_limit' must be 10 years at most, not %s",
             duration_format(s->time_limit_usec, text));
     if (s->grace_usec > GRACE_MAX)
-        return err_set(err, -EINVAL, "'grace' must be 1 hour at most, not %s",
-            duration_format(s->grace_usec, text));
+        return err_set(err, -EINVAL, "'grace' must be 3600 seconds at most, not %ju",
+            (uintmax_t)(s->grace_usec / USEC_PER_SEC));
     return 0;
 }
 

@@ -42,6 +42,8 @@ const char *request_header(const struct request *rq, const char *name); /* lower
                                                            user-agent, range, accept */
 const char *request_peer(const struct request *rq);     /* "10.9.0.1" */
 uint16_t request_local_port(const struct request *rq);
+const char *request_cert_name(const struct request *rq); /* common name of the client certificate,
+                                                           which was checked; NULL without one */
 bool request_wants_upgrade(const struct request *rq);   /* a WebSocket handshake */
 
 void request_set_data(struct request *rq, void *data);

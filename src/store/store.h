@@ -24,7 +24,7 @@ struct store_doc {
     const char *id;   /* unique within its kind */
     /* Columns that lists can be filtered and sorted by; NULL or 0 when the kind has none. */
     const char *name, *owner, *state;
-    uint64_t num;
+    uint64_t num;     /* up to INT64_MAX */
     const char *body; /* JSON text */
 };
 
@@ -52,8 +52,13 @@ struct store_opts {
     void *arg;
 };
 
+/*
+ * -EBUSY "another manager has 'PATH' open (pid N)"; -ENOTSUP for a file that a newer Muster wrote;
+ * -EINVAL for a file of another program; -EUCLEAN for a damaged one; else what the system said.
+ */
 int store_open(const struct store_opts *opts, struct store **ret, struct err *err);
-/* Commits what is staged, waits for it, runs what store_after holds, closes. */
+/* Commits what is staged, waits for it, runs what store_after holds, closes. NULL is no error. The
+ * last memory is freed when the loop runs once more. */
 void store_close(struct store *s);
 
 /* Stage a document (insert or replace), a removal, an event. Everything is copied. */
@@ -70,7 +75,8 @@ void store_after(struct store *s, void (*fn)(void *arg), void *arg);
 void store_on_commit(struct store *s,
     void (*fn)(void *arg, uint64_t revision, const struct store_event *events, size_t count),
     void *arg);
-/* Commit what is staged now and wait (start and shutdown only). */
+/* Commit what is staged now and wait (start and shutdown only); the callbacks of what was committed
+ * run inside. Not from on_commit. */
 int store_sync(struct store *s, struct err *err);
 
 /* Revision of the last durable commit. */
@@ -83,8 +89,9 @@ int store_get(struct store *s, const char *kind, const char *id,
     int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct err *err); /* -ENOENT */
 int store_list(struct store *s, const struct store_filter *filter,
     int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct err *err);
-/* Events with revision > after, oldest first, at most limit. -ESTALE when events after it have been
- * dropped already (kept: the last 100,000). owner NULL: all. */
+/* Events with revision > after, oldest first, at most limit, but the events of one revision are
+ * never parted (who reads on asks with the revision of the last one). -ESTALE when events after it
+ * have been dropped already (kept: the last 100,000). owner NULL: all. */
 int store_events(struct store *s, uint64_t after, uint32_t limit, const char *owner,
     int (*fn)(void *arg, const struct store_event *event), void *arg, struct err *err);
 

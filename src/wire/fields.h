@@ -91,7 +91,5 @@ int fields_read(const struct field *table, const json_t *obj, void *data, struct
 /* Free all that the members own. */
 void fields_done(const struct field *table, void *data);
 
-/* "sha256:" and 64 lower-case hex digits. */
-bool digest_is_valid(const char *text);
 
 #endif

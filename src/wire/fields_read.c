@@ -8,13 +8,6 @@
 #include "model/path.h"
 #include "wire/fields.h"
 
-bool digest_is_valid(const char *text)
-{
-    if (!str_starts(text, "sha256:") || strlen(text) != 7 + 64)
-        return false;
-    return strspn(text + 7, "0123456789abcdef") == 64;
-}
-
 static int check_text(const struct field *f, const char *s, struct err *err)
 {
     char what[64];

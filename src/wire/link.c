@@ -23,6 +23,10 @@ static const struct field session_fields[] = {
     F_WORD(struct link_session, phase, phase_words),
     F_UUID(struct link_session, cluster),
     F_U64(struct link_session, epoch, INT64_MAX),
+    F_UUID(struct link_session, incarnation),
+    F_U64(struct link_session, revision, INT64_MAX),
+    F_STRUCT(struct link_session, held, resources_fields),
+    F_INDEXES(struct link_session, gpus, gpu_count, NODE_GPUS_MAX),
     F_LIST(struct link_session, containers, container_count, report_fields, SESSION_SIZE_MAX),
     F_END,
 };
@@ -75,7 +79,6 @@ static const struct field welcome_fields[] = {
     F_U64(struct link_welcome, fence_usec, 365 * DAY_USEC, .min = 1000),
     F_STRV(struct link_welcome, peers, LINK_PEERS_MAX),
     F_STRV(struct link_welcome, blocked, LINK_PEERS_MAX),
-    F_BOOL(struct link_welcome, quarantine),
     F_END,
 };
 
@@ -91,6 +94,7 @@ static const struct field stream_fields[] = {
     F_WORD(struct link_stream, kind, stream_words),
     F_UUID(struct link_stream, container),
     F_STRV(struct link_stream, command, SESSION_COMMAND_MAX),
+    F_STRV(struct link_stream, env, SESSION_ENV_MAX),
     F_BOOL(struct link_stream, root),
     F_BOOL(struct link_stream, tty),
     F_U16(struct link_stream, rows),
@@ -206,7 +210,7 @@ int link_parse(
 {
     _cleanup_(link_message_freep) struct link_message *m = NULL;
     _cleanup_(json_decrefp) json_t *doc = NULL;
-    enum link_type type;
+    enum link_type type = LINK_TYPE_COUNT;
     int r;
 
     r = json_parse(text, len, LINK_TEXT_MAX, &doc, err);

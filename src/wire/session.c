@@ -53,6 +53,8 @@ static const struct field session_fields[] = {
     F_WORD(struct session, on_failure, session_on_failure_words),
     F_WORD(struct session, state, session_state_words),
     F_WORD(struct session, result, session_result_words),
+    F_BOOL(struct session, has_command),
+    F_BOOL(struct session, stop_now),
     F_U32(struct session, attempt, UINT32_MAX),
     F_TEXT(struct session, reason_code),
     F_TEXT(struct session, reason),

@@ -21,6 +21,7 @@
 #define NSFS_MAGIC 0x6e736673
 #endif
 
+#define ANY_CPU (-1)
 #define UNIFIED "/sys/fs/cgroup/unified"
 
 static bool is_pinned(const char *pin)
@@ -71,11 +72,18 @@ static int prepare(const char *dir)
     return 0;
 }
 
-static void child(const char *dir, int report, int wait)
+static void child(const char *dir, int cpu, int report, int wait)
 {
-    int code = prepare(dir);
+    cpu_set_t set;
+    int code;
     char byte;
 
+    if (cpu != ANY_CPU) {
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        sched_setaffinity(0, sizeof(set), &set);
+    }
+    code = prepare(dir);
     if (write(report, &code, sizeof(code)) == sizeof(code))
         while (read(wait, &byte, 1) < 0 && errno == EINTR)
             ;
@@ -101,7 +109,7 @@ static int pin(pid_t pid, int report, const char *file, struct err *err)
     return 0;
 }
 
-static int make(const char *dir, const char *file, struct err *err)
+static int make_on(int cpu, const char *dir, const char *file, struct err *err)
 {
     int report[2] = {-1, -1}, wait[2] = {-1, -1}, r;
     pid_t pid;
@@ -112,7 +120,7 @@ static int make(const char *dir, const char *file, struct err *err)
     if (pid == 0) {
         close(report[0]);
         close(wait[1]);
-        child(dir, report[1], wait[0]);
+        child(dir, cpu, report[1], wait[0]);
     }
     close(report[1]);
     close(wait[0]);
@@ -121,6 +129,20 @@ static int make(const char *dir, const char *file, struct err *err)
     close(wait[1]);
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
+    return r;
+}
+
+/*
+ * A namespace can be bound only in one that is older, which the kernel tells by their ids. Since
+ * 6.18 ids come from batches of each CPU, so that a new namespace may look older than ours: then
+ * the batch of another CPU helps.
+ */
+static int make(const char *dir, const char *file, struct err *err)
+{
+    int r = make_on(ANY_CPU, dir, file, err), cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
+
+    for (int cpu = 0; r == -EINVAL && cpu < MIN_OF(cpus, CPU_SETSIZE); cpu++)
+        r = make_on(cpu, dir, file, err);
     return r;
 }
 

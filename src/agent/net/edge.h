@@ -2,9 +2,14 @@
  * The private network of a session on this node. Each session has an "edge": the network namespace
  * in which its filter and its way out live.
  *
- *   size 1:   the container's own namespace is the edge: eth0 is a veth to the node.
- *   larger:   a namespace of its own with a bridge (one port a container), the VXLAN device when
- *             containers are on other nodes, and a veth "up0" to the node.
+ *   size 1:   the container's own namespace is the edge: eth0 is a veth to the node. It has the
+ *             session's address (/32); on the veth that becomes the uplink's by NAT in the
+ *             container's namespace, so the node knows uplinks only.
+ *   larger:   a namespace of its own with a bridge "br0" (a port "pRANK" for each container), the
+ *             VXLAN device "vx0" when containers are on other nodes, and a veth "up0" to the node.
+ *
+ * In the node an uplink is called "m-TAG-III" (III: the edge's index, hexadecimal) and has the
+ * session's id as its alias (`ip link`): what is left over is found by these two.
  *
  * Sessions share no bridge and no route, and the filter that keeps them apart is in their edges,
  * where a `nft flush ruleset` on the node does not reach: that costs the way out for the seconds
@@ -15,8 +20,8 @@
  * is not, is success, so that a restarted agent just does them again.
  * Namespaces are pinned as files below netns_dir, in the agent's mount namespace.
  */
-#ifndef AGENT_EDGE_H
-#define AGENT_EDGE_H
+#ifndef AGENT_NET_EDGE_H
+#define AGENT_NET_EDGE_H
 
 #include "wire/assignment.h"
 
@@ -25,7 +30,7 @@ struct node_net {
     char tag[9];            /* 1..8 of [a-z0-9]: told apart by it, several agents may share a network
                                namespace; part of the nft table's name and of link names */
     char fabric_addr[64];   /* local address of VXLAN traffic; IPv4 or IPv6 */
-    char fabric_dev[16];    /* the device that carries it, found from the address */
+    char fabric_dev[16];    /* the device that carries it: node_net_find_fabric */
     uint32_t fabric_mtu;    /* of that device */
     char **blocked;         /* CIDRs that sessions must not reach: the nodes' addresses (management
                                and fabric networks), storage networks */
@@ -33,12 +38,18 @@ struct node_net {
     uint32_t uplink_base;   /* host byte order; 169.254.64.0 + 4 * index: a /30 for each edge */
 };
 
+/* Fill fabric_dev and fabric_mtu from fabric_addr. -ENODEV when no device has it. */
+int node_net_find_fabric(struct node_net *n, struct err *err);
+
 /*
- * Once at start, and again whenever blocked or peers change: forwarding on, bridge-nf off, the
- * node's nft tables ("inet muster_TAG": masquerade for the uplinks to ports 32768-60999, tcp and
- * udp; forward accept from uplinks outwards and established back, drop uplink to uplink and from
- * uplinks to blocked; input from uplinks drop but icmp; 4789/udp in from peers only, out from root
- * only). One transaction; replaces what was there. Other tables are not touched.
+ * Once at start, and again whenever blocked or peers change: forwarding on, the node's nft table
+ * ("inet muster_TAG": masquerade for the uplinks to ports 32768-60999, tcp and udp; forward accept
+ * from uplinks outwards and established back, drop uplink to uplink and from uplinks to blocked;
+ * input from uplinks drop but icmp; 4789/udp in from peers only, out from root only). One
+ * transaction; replaces what was there. Other tables are not touched, nor is the node's bridge-nf
+ * switch, which Docker needs: our bridges are in the edges, where it is off. The edges that stand
+ * get the new list of blocked networks too. The first call takes some 30 ms (libnftables loads),
+ * later ones 1 ms.
  */
 int node_net_setup(const struct node_net *n, struct err *err);
 /* 1 when the tables were gone or changed and have been put back, 0 when all was well. Cheap enough
@@ -76,8 +87,8 @@ int edge_socket_in(const char *netns_path, int domain, int type);
 /* Sessions that have namespaces here, for the agent's start: heap vector of session ids. */
 int edge_list(const struct node_net *n, char ***ret, struct err *err);
 
-/* MTU inside a session: fabric MTU - 50 over IPv4, - 70 over IPv6; 1500 at most... the fabric MTU
- * itself when all are on one node. */
+/* MTU inside a session: the fabric's less 50 (VXLAN over IPv4) or 70 (over IPv6); the fabric's own
+ * when all are on one node (vni 0). A loopback device as fabric counts as 1500. */
 uint32_t edge_mtu(const struct node_net *n, const struct assignment *a);
 
 #endif

@@ -1,0 +1,21 @@
+/* The agent's connection to a manager: hello, orders in, reports out, coming back after a break. */
+#ifndef AGENT_LINK_H
+#define AGENT_LINK_H
+
+#include "agent/agent.h"
+#include "wire/link.h"
+
+void link_start(struct agent *ag);
+void link_stop(struct agent *ag);
+/* Dropped when there is no connection: the next hello tells all. */
+void link_report(struct agent *ag, const struct report *r);
+void link_session_removed(struct agent *ag, const char *session, uint32_t attempt);
+void link_tick(struct agent *ag, uint64_t now_usec);
+
+/* stream.c: dial for a stream that the manager asked for. order is copied. */
+void stream_open(struct agent *ag, const struct link_stream *order);
+/* The manager's base URL in use, and the token; heap. */
+char *link_url(const struct agent *ag, const char *path);
+int link_token(const struct agent *ag, char **ret, struct err *err);
+
+#endif

@@ -1,0 +1,287 @@
+/* image ...: what containers start from. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "cli/api.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "cli/text.h"
+
+#define LINE_MAX_BYTES ((size_t)4 << 20)
+
+struct import_opts {
+    struct cli_common common;
+    char *name;
+};
+
+/* clang-format off */
+const struct opt image_import_options[] = {
+    { "name", OPT_STR, offsetof(struct import_opts, name), NULL, "NAME",
+      "what to call it (the reference, or the file's name, if unset)", 'n', true },
+    CLI_COMMON_OPTIONS(struct import_opts)
+};
+
+static const struct column columns[] = {
+    { "IMAGE", 0 },
+    { "SIZE", 0, true },
+    { "LAYERS", 2, true },
+    { "IMPORTED", 1 },
+    { "SESSIONS", 3, true },
+    { "ID", 4, .cut = true },
+};
+/* clang-format on */
+
+/* Names have slashes, which are parts of the path. */
+static char *image_path(const char *name)
+{
+    _cleanup_free_ char *encoded = http_encode(name);
+    struct buf b = BUF_INIT(8192);
+
+    buf_puts(&b, "/v1/images/");
+    for (const char *c = encoded; *c; c++) {
+        bool slash = strncasecmp(c, "%2f", 3) == 0;
+        buf_append(&b, slash ? "/" : c, 1);
+        c += slash ? 2 : 0;
+    }
+    return buf_take(&b);
+}
+
+static char *layers_of(const json_t *i)
+{
+    const json_t *layers = json_object_get(i, "layers");
+
+    if (json_is_array(layers))
+        return xasprintf("%zu", json_array_size(layers));
+    return text_member(i, "layers");
+}
+
+static char *size_of(const json_t *i)
+{
+    char text[SIZE_TEXT_MAX];
+
+    return xstrdup(size_format(json_u64_or(i, "size", 0), text));
+}
+
+int cmd_image_ls(struct cli *cli, int argc, char **argv)
+{
+    static struct cli_plain o;
+    _cleanup_(table_freep) struct table *t = NULL;
+    _cleanup_(json_decrefp) json_t *body = NULL;
+    struct err err = ERR_INIT;
+    const json_t *i;
+    size_t n;
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    if (api_get(cli, "/v1/images", &body, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        api_print(cli, body);
+        return EXIT_OK;
+    }
+    t = table_new(columns, ARRAY_LEN(columns));
+    json_array_foreach(json_object_get(body, "images"), n, i) {
+        table_cell(t, text_member(i, "name"));
+        table_cell(t, size_of(i));
+        table_cell(t, layers_of(i));
+        table_cell(t, text_time(i, "created_at", cli->utc));
+        table_cell(t, text_member(i, "sessions"));
+        table_cell(t, text_member(i, "id"));
+    }
+    table_print(t, stdout);
+    return EXIT_OK;
+}
+
+int cmd_image_show(struct cli *cli, int argc, char **argv)
+{
+    static struct cli_plain o;
+    _cleanup_(json_decrefp) json_t *image = NULL;
+    _cleanup_free_ char *path = NULL;
+    struct err err = ERR_INIT;
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    path = image_path(argv[rest]);
+    if (api_get(cli, path, &image, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        api_print(cli, image);
+    } else { /* what its author wrote has no fixed form: shown as it is */
+        json_dumpf(image, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    return EXIT_OK;
+}
+
+int cmd_image_rm(struct cli *cli, int argc, char **argv)
+{
+    static struct cli_plain o;
+    struct err err = ERR_INIT;
+    int rest, worst = EXIT_OK, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    for (int i = rest; i < argc; i++) {
+        _cleanup_free_ char *path = image_path(argv[i]);
+        if (api_call(cli, "DELETE", path, NULL, NULL, &err) < 0) {
+            code = cli_fail(cli, &err);
+            worst = MAX_OF(worst, code);
+        }
+    }
+    return worst;
+}
+
+/* --- import ------------------------------------------------------------------------------- */
+
+struct import {
+    struct buf line;
+    json_t *image;
+    char error[1024];
+};
+
+static void show_progress(const json_t *j)
+{
+    const char *step = json_str_or(j, "step", "working");
+    uint64_t layer = json_u64_or(j, "layer", 0), layers = json_u64_or(j, "layers", 0);
+    char size[SIZE_TEXT_MAX];
+
+    size_format(json_u64_or(j, "bytes", 0), size);
+    if (layers)
+        progress_set("layer %llu of %llu: %s, %s", (unsigned long long)layer,
+            (unsigned long long)layers, step, size);
+    else
+        progress_set("%s, %s", step, size);
+}
+
+static void import_line(struct import *im, const char *text, size_t len)
+{
+    _cleanup_(json_decrefp) json_t *j = NULL;
+    const char *type;
+
+    if (json_parse(text, len, LINE_MAX_BYTES, &j, NULL) < 0)
+        return;
+    type = json_str_or(j, "type", "");
+    if (str_eq(type, "progress"))
+        show_progress(j);
+    else if (str_eq(type, "image"))
+        im->image = json_incref(j);
+    else if (str_eq(type, "error"))
+        snprintf(im->error, sizeof(im->error), "%s", json_str_or(j, "message", "failed"));
+}
+
+static int import_data(const char *data, size_t len, void *arg)
+{
+    struct import *im = arg;
+    size_t at = 0;
+    char *nl;
+    int r = buf_append(&im->line, data, len);
+
+    while (r == 0 && at < im->line.len &&
+        (nl = memchr(im->line.data + at, '\n', im->line.len - at))) {
+        import_line(im, im->line.data + at, (size_t)(nl - im->line.data) - at);
+        at = (size_t)(nl - im->line.data) + 1;
+    }
+    buf_consume(&im->line, at);
+    return r;
+}
+
+static int import_call(struct cli *cli, struct http_call *call)
+{
+    struct import im = {.line = BUF_INIT(LINE_MAX_BYTES)};
+    _cleanup_(json_decrefp) json_t *image = NULL;
+    struct err err = ERR_INIT;
+    int r;
+
+    call->on_data = import_data;
+    call->arg = &im;
+    r = api_stream(cli, call, &err);
+    progress_clear();
+    buf_done(&im.line);
+    image = im.image;
+    if (r == 0 && im.error[0])
+        r = err_set(&err, -EREMOTEIO, "%.250s", im.error);
+    if (r == 0 && !image)
+        r = err_set(&err, -ECONNRESET, "the connection ended before the image was imported");
+    if (r < 0)
+        return cli_fail(cli, &err);
+    if (cli->json)
+        api_print(cli, image);
+    else
+        printf("%s\n", json_str_or(image, "name", ""));
+    return EXIT_OK;
+}
+
+static int import_file(struct cli *cli, const char *path, const char *name)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct err err = ERR_INIT;
+    _cleanup_free_ char *target = NULL;
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || S_ISDIR(st.st_mode)) {
+        err_sys(&err, fd < 0 ? -errno : -EISDIR, "cannot read '%s'", path);
+        return cli_fail(cli, &err);
+    }
+    target = image_path(name);
+    progress_set("uploading %s", path);
+    return import_call(cli,
+        &(struct http_call){.method = "PUT",
+            .path = target,
+            .body_fd = fd,
+            .content_type = "application/x-tar"});
+}
+
+static int import_ref(struct cli *cli, const char *ref, const char *name)
+{
+    _cleanup_(json_decrefp) json_t *body = json_object();
+    _cleanup_free_ char *text = NULL;
+
+    json_set_str(body, "ref", ref);
+    if (name)
+        json_set_str(body, "name", name);
+    text = json_text(body);
+    return import_call(cli,
+        &(struct http_call){.method = "POST",
+            .path = "/v1/images",
+            .body = text,
+            .body_len = strlen(text)});
+}
+
+/* "/a/base.tar.gz" -> "base" */
+static char *name_of_file(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *name = xstrdup(slash ? slash + 1 : path);
+    static const char *const ends[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".oci"};
+
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (str_ends(name, ends[i]) && strlen(name) > strlen(ends[i]))
+            name[strlen(name) - strlen(ends[i])] = '\0';
+    return name;
+}
+
+static bool is_file(const char *word)
+{
+    struct stat st;
+
+    return word[0] == '/' || str_starts(word, "./") || str_starts(word, "../") ||
+        (str_ends(word, ".tar") && stat(word, &st) == 0);
+}
+
+int cmd_image_import(struct cli *cli, int argc, char **argv)
+{
+    static struct import_opts o;
+    _cleanup_free_ char *name = NULL;
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    if (!is_file(argv[rest]))
+        return import_ref(cli, argv[rest], o.name);
+    name = o.name ? xstrdup(o.name) : name_of_file(argv[rest]);
+    return import_file(cli, argv[rest], name);
+}

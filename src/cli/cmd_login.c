@@ -1,0 +1,131 @@
+/* login, whoami, version: who asks whom. */
+#include <termios.h>
+
+#include "base/str.h"
+#include "cli/api.h"
+#include "cli/commands.h"
+#include "cli/text.h"
+
+#define TOKEN_LINE_MAX 512
+
+struct login_opts {
+    struct cli_common common;
+    char *ca;
+};
+
+/* clang-format off */
+const struct opt login_options[] = {
+    { "ca", OPT_STR, offsetof(struct login_opts, ca), NULL, "PATH",
+      "certificates to trust for https (the system's if unset)", 0, true },
+    CLI_COMMON_OPTIONS(struct login_opts)
+};
+/* clang-format on */
+
+/* One line of stdin; not shown while it is typed. */
+static char *read_token(void)
+{
+    char line[TOKEN_LINE_MAX];
+    struct termios shown, hidden;
+    bool tty = tcgetattr(STDIN_FILENO, &shown) == 0;
+    const char *got;
+
+    if (tty) {
+        hidden = shown;
+        hidden.c_lflag &= ~(tcflag_t)ECHO;
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden);
+        fputs("Token: ", stderr);
+        fflush(stderr);
+    }
+    got = fgets(line, sizeof(line), stdin);
+    if (tty) {
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &shown);
+        fputc('\n', stderr);
+    }
+    if (!got)
+        return NULL;
+    line[strcspn(line, "\r\n")] = '\0';
+    return xstrdup(line);
+}
+
+static int check_token(struct cli *cli)
+{
+    _cleanup_(json_decrefp) json_t *me = NULL;
+    struct err err = ERR_INIT;
+
+    if (api_get(cli, "/v1/whoami", &me, &err) < 0)
+        return cli_fail(cli, &err);
+    if (config_write(cli->url, cli->token, cli->ca, &err) < 0)
+        return cli_fail(cli, &err);
+    _cleanup_free_ char *path = config_path(), *name = text_member(me, "name");
+    cli_say("signed in as %s; kept in %s", name, path);
+    return EXIT_OK;
+}
+
+int cmd_login(struct cli *cli, int argc, char **argv)
+{
+    static struct login_opts o;
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    if (rest < argc) {
+        free(cli->url);
+        cli->url = xstrdup(argv[rest]);
+    }
+    if (!str_starts(cli->url, "http://") && !str_starts(cli->url, "https://"))
+        return cli_usage(cli, "the address must start with http:// or https://");
+    if (o.ca) {
+        free(cli->ca);
+        cli->ca = xstrdup(o.ca);
+    }
+    free(cli->token);
+    cli->token = read_token();
+    if (str_is_empty(cli->token))
+        return cli_usage(cli, "no token was given");
+    return check_token(cli);
+}
+
+int cmd_whoami(struct cli *cli, int argc, char **argv)
+{
+    static struct cli_plain o;
+    _cleanup_(json_decrefp) json_t *me = NULL;
+    struct err err = ERR_INIT;
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    if (api_get(cli, "/v1/whoami", &me, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        api_print(cli, me);
+        return EXIT_OK;
+    }
+    _cleanup_free_ char *name = text_member(me, "name"), *role = text_member(me, "role");
+    _cleanup_free_ char *uid = text_member(me, "uid");
+    printf("%s (%s, uid %s) at %s\n", name, role, uid, cli->url);
+    return EXIT_OK;
+}
+
+int cmd_version(struct cli *cli, int argc, char **argv)
+{
+    static struct cli_plain o;
+    _cleanup_(json_decrefp) json_t *body = NULL;
+    struct err err = ERR_INIT;
+    int rest, r, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    r = api_get(cli, "/v1/version", &body, &err);
+    if (cli->json) {
+        body = body ? body : json_object();
+        json_set_str(body, "client", MUSTER_VERSION);
+        api_print(cli, body);
+        return r < 0 ? cli_fail(cli, &err) : EXIT_OK;
+    }
+    printf("muster %s\n", MUSTER_VERSION);
+    if (r < 0)
+        return cli_fail(cli, &err);
+    _cleanup_free_ char *version = text_member(body, "version"), *id = text_member(body, "cluster");
+    printf("musterd %s at %s, cluster %s\n", version, cli->url, id);
+    return EXIT_OK;
+}

@@ -1,0 +1,105 @@
+/* volume ...: folders that outlive sessions. */
+#include "base/str.h"
+#include "cli/api.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "cli/text.h"
+
+struct volume_ls_opts {
+    struct cli_common common;
+    bool all;
+};
+
+struct volume_rm_opts {
+    struct cli_common common;
+    bool data;
+};
+
+/* clang-format off */
+const struct opt volume_ls_options[] = {
+    { "all", OPT_BOOL, offsetof(struct volume_ls_opts, all), NULL, NULL,
+      "everybody's (administrators)", 'a', true },
+    CLI_COMMON_OPTIONS(struct volume_ls_opts)
+};
+
+const struct opt volume_rm_options[] = {
+    { "data", OPT_BOOL, offsetof(struct volume_rm_opts, data), NULL, NULL,
+      "with all that is in it; without, only an empty one goes", 0, true },
+    CLI_COMMON_OPTIONS(struct volume_rm_opts)
+};
+
+static const struct column columns[] = {
+    { "VOLUME", 0 },
+    { "OWNER", 1 },
+    { "CREATED", 2 },
+    { "PATH", 3, .cut = true },
+};
+/* clang-format on */
+
+int cmd_volume_ls(struct cli *cli, int argc, char **argv)
+{
+    static struct volume_ls_opts o;
+    _cleanup_(table_freep) struct table *t = NULL;
+    _cleanup_(json_decrefp) json_t *body = NULL;
+    struct err err = ERR_INIT;
+    const json_t *v;
+    size_t i;
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    if (api_get(cli, o.all ? "/v1/volumes?all=1" : "/v1/volumes", &body, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        api_print(cli, body);
+        return EXIT_OK;
+    }
+    t = table_new(columns, ARRAY_LEN(columns));
+    json_array_foreach(json_object_get(body, "volumes"), i, v) {
+        table_cell(t, text_member(v, "name"));
+        table_cell(t, text_member(v, "owner"));
+        table_cell(t, text_time(v, "created", cli->utc));
+        table_cell(t, text_member(v, "path"));
+    }
+    table_print(t, stdout);
+    return EXIT_OK;
+}
+
+int cmd_volume_create(struct cli *cli, int argc, char **argv)
+{
+    static struct cli_plain o;
+    _cleanup_(json_decrefp) json_t *body = NULL, *volume = NULL;
+    struct err err = ERR_INIT;
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    body = json_object();
+    json_set_str(body, "name", argv[rest]);
+    if (api_call(cli, "POST", "/v1/volumes", body, &volume, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json)
+        api_print(cli, volume);
+    else
+        printf("%s\n", argv[rest]);
+    return EXIT_OK;
+}
+
+int cmd_volume_rm(struct cli *cli, int argc, char **argv)
+{
+    static struct volume_rm_opts o;
+    struct err err = ERR_INIT;
+    int rest, worst = EXIT_OK, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    for (int i = rest; i < argc; i++) {
+        _cleanup_free_ char *name = http_encode(argv[i]);
+        _cleanup_free_ char *path = xasprintf("/v1/volumes/%s%s", name, o.data ? "?data=1" : "");
+        if (api_call(cli, "DELETE", path, NULL, NULL, &err) < 0) {
+            code = cli_fail(cli, &err);
+            worst = MAX_OF(worst, code);
+        }
+    }
+    return worst;
+}

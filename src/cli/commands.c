@@ -1,0 +1,125 @@
+/* The commands of muster, in the order in which help and the man page show them. */
+#include "cli/commands.h"
+
+#define SESSIONS "Sessions"
+#define INSIDE "Inside a session"
+#define DATA "Images and volumes"
+#define CLUSTER "Cluster"
+#define SETUP "Setting up"
+
+const char *const cli_groups[] = {SESSIONS, INSIDE, DATA, CLUSTER, SETUP, NULL};
+
+/* clang-format off */
+const struct command cli_commands[] = {
+    { "create", cmd_create, "[OPTION]... IMAGE [COMMAND [ARGUMENT]...]", 1, -1, COMMAND_WORDS, SESSIONS,
+      "Make a session and print its id",
+      "  ID=$(muster create --wait --gpus 1 --volume data base)\n"
+      "      one container with a GPU, and the volume 'data' at /data/data\n"
+      "  muster create --name tune --size 4 --gpus 8 --time 12h pytorch torchrun train.py\n"
+      "      a job of four containers that ends with its command\n"
+      "  muster create --dry-run --size 16 --gpus 8 base\n"
+      "      only say whether and where it would start\n",
+      create_options },
+    { "run", cmd_run, "[OPTION]... IMAGE COMMAND [ARGUMENT]...", 1, -1, COMMAND_WORDS | COMMAND_RUNS,
+      SESSIONS, "Make a session, show main1's output, exit with its code",
+      "  muster run base echo hello\n"
+      "  muster run --size 2 --on all base hostname\n"
+      "  muster run --gpus 1 --env WANDB_API_KEY --volume data:/data:ro pytorch python train.py\n"
+      "      Ctrl-C stops the session, a second one at once; a closed terminal does not\n",
+      run_options },
+    { "ls", cmd_ls, "[OPTION]...", 0, 0, 0, SESSIONS, "List sessions",
+      "  muster ls\n  muster ls --ended --limit 20\n  muster ls --all --state pending\n", ls_options },
+    { "show", cmd_show, "[OPTION]... SESSION", 1, 1, 0, SESSIONS, "Show all about a session",
+      "  muster show 12\n  muster show tune -o json\n", cli_plain_options },
+    { "why", cmd_why, "[OPTION]... SESSION", 1, 1, 0, SESSIONS,
+      "Say why a session waits, or why it ended", "  muster why 12\n", cli_plain_options },
+    { "wait", cmd_wait, "[OPTION]... SESSION", 1, 1, 0, SESSIONS,
+      "Wait until a session has ended, or runs",
+      "  muster wait tune                    exits with the command's code\n"
+      "  muster wait --for running 12\n", wait_options },
+    { "stop", cmd_stop, "[OPTION]... SESSION...", 1, -1, 0, SESSIONS, "Stop sessions",
+      "  muster stop 12\n  muster stop --now --wait tune\n", stop_options },
+    { "events", cmd_events, "[OPTION]...", 0, 0, 0, SESSIONS, "Show what happened, and happens",
+      "  muster events -f\n  muster events -o json --after 1200\n", events_options },
+
+    { "ssh", cmd_ssh, "[OPTION]... SESSION[/CONTAINER] [COMMAND...] [-- SSH_OPTION...]", 1, -1,
+      COMMAND_WORDS | COMMAND_RUNS, INSIDE, "Work in a session by ssh",
+      "  muster ssh tune\n  muster ssh tune/sub1\n  muster ssh tune nvidia-smi\n"
+      "  muster ssh tune -- -L 8888:localhost:8888 -N\n", ssh_options },
+    { "exec", cmd_exec, "[OPTION]... SESSION[/CONTAINER] [COMMAND [ARGUMENT]...]", 1, -1,
+      COMMAND_WORDS | COMMAND_RUNS, INSIDE, "Run a command in a running container, or a shell",
+      "  muster exec tune\n  muster exec -u root tune apt-get install -y git\n"
+      "  muster exec tune/sub1 cat /etc/hosts\n  tar c . | muster exec tune tar x -C /data/data\n",
+      exec_options },
+    { "logs", cmd_logs, "[OPTION]... SESSION[/CONTAINER]", 1, 1, 0, INSIDE,
+      "Show what a container wrote", "  muster logs -f tune\n  muster logs --timestamps tune/sub3\n",
+      logs_options },
+    { "forward", cmd_forward, "[OPTION]... SESSION[/CONTAINER] [LOCALPORT:]PORT", 2, 2, 0, INSIDE,
+      "Reach a port of a container at 127.0.0.1", "  muster forward tune 8888\n  muster forward tune 9000:80\n",
+      forward_options },
+    { "tunnel", cmd_tunnel, "SESSION[/CONTAINER] PORT", 2, 2, 0, INSIDE,
+      "Connect stdin and stdout to a port of a container",
+      "  ssh -o ProxyCommand='muster tunnel tune 22' work@tune\n", cli_plain_options },
+
+    { "image ls", cmd_image_ls, "[OPTION]...", 0, 0, 0, DATA, "List images", NULL, cli_plain_options },
+    { "image show", cmd_image_show, "[OPTION]... IMAGE", 1, 1, 0, DATA, "Show an image", NULL,
+      cli_plain_options },
+    { "image import", cmd_image_import, "[OPTION]... REFERENCE|FILE", 1, 1, 0, DATA,
+      "Import an image from a registry or a file",
+      "  muster image import --name pytorch nvcr.io/nvidia/pytorch:24.05-py3\n"
+      "  muster image import ./base.tar\n", image_import_options },
+    { "image rm", cmd_image_rm, "[OPTION]... IMAGE...", 1, -1, 0, DATA, "Remove images", NULL,
+      cli_plain_options },
+    { "volume ls", cmd_volume_ls, "[OPTION]...", 0, 0, 0, DATA, "List volumes", NULL, volume_ls_options },
+    { "volume create", cmd_volume_create, "[OPTION]... NAME", 1, 1, 0, DATA, "Make a volume",
+      "  muster volume create data\n  muster create --volume data:/data base\n", cli_plain_options },
+    { "volume rm", cmd_volume_rm, "[OPTION]... NAME...", 1, -1, 0, DATA, "Remove volumes", NULL,
+      volume_rm_options },
+
+    { "node ls", cmd_node_ls, "[OPTION]...", 0, 0, 0, CLUSTER, "List nodes", NULL, cli_plain_options },
+    { "node show", cmd_node_show, "[OPTION]... NODE", 1, 1, 0, CLUSTER, "Show all about a node", NULL,
+      cli_plain_options },
+    { "node drain", cmd_node_drain, "[OPTION]... NODE...", 1, -1, 0, CLUSTER,
+      "Put no new sessions on nodes", "  muster node drain --reason 'new driver' n3\n",
+      node_drain_options },
+    { "node resume", cmd_node_resume, "[OPTION]... NODE...", 1, -1, 0, CLUSTER, "End a drain", NULL,
+      cli_plain_options },
+    { "node lost", cmd_node_lost, "[OPTION]... NODE", 1, 1, 0, CLUSTER,
+      "Declare an unreachable node lost: its sessions end", NULL, cli_plain_options },
+    { "node purge", cmd_node_purge, "[OPTION]... NODE", 1, 1, 0, CLUSTER,
+      "Remove sessions on a node that the manager does not know", NULL, cli_plain_options },
+    { "node group", cmd_node_group, "[OPTION]... NODE GROUP", 2, 2, 0, CLUSTER, "Put a node in a group",
+      NULL, cli_plain_options },
+    { "group ls", cmd_group_ls, "[OPTION]...", 0, 0, 0, CLUSTER, "List groups of nodes", NULL,
+      cli_plain_options },
+    { "group create", cmd_group_create, "[OPTION]... NAME", 1, 1, 0, CLUSTER, "Make a group",
+      "  muster group create --kind train --time-max 2d batch\n", group_options },
+    { "group set", cmd_group_set, "[OPTION]... NAME", 1, 1, 0, CLUSTER, "Change what a group allows",
+      "  muster group set --time-max none batch\n", group_options },
+    { "user ls", cmd_user_ls, "[OPTION]...", 0, 0, 0, CLUSTER, "List users", NULL, cli_plain_options },
+    { "user add", cmd_user_add, "[OPTION]... NAME", 1, 1, 0, CLUSTER,
+      "Make a user and print the token, once", "  muster user add --uid 20001 kim\n", user_add_options },
+
+    { "up", cmd_up, "[OPTION]...", 0, 0, COMMAND_LOCAL, SETUP,
+      "Start a cluster on this machine, or repair it",
+      "  sudo muster up                          this machine as its one node\n"
+      "  sudo muster up --nodes 4 --gpu fake:h100:8\n"
+      "      four virtual nodes with eight pretend GPUs each, to try things\n", up_options },
+    { "down", cmd_down, "[OPTION]...", 0, 0, COMMAND_LOCAL, SETUP,
+      "Stop the cluster that 'muster up' started",
+      "  sudo muster down              images, volumes and the queue's history stay\n"
+      "  sudo muster down --purge\n", down_options },
+    { "status", cmd_status, "[OPTION]...", 0, 0, COMMAND_LOCAL, SETUP,
+      "Show the cluster that 'muster up' started", NULL, status_options },
+    { "login", cmd_login, "[OPTION]... [URL]", 0, 1, 0, SETUP, "Keep the manager's address and a token",
+      "  muster login https://muster.example.org     asks for the token\n"
+      "  muster login < token\n", login_options },
+    { "whoami", cmd_whoami, "[OPTION]...", 0, 0, 0, SETUP, "Show who you are to the manager", NULL,
+      cli_plain_options },
+    { "version", cmd_version, "[OPTION]...", 0, 0, 0, SETUP, "Show versions of client and manager", NULL,
+      cli_plain_options },
+    { "help", cmd_help, "[OPTION]... [COMMAND]", 0, 2, COMMAND_LOCAL, SETUP, "Explain a command", NULL,
+      help_options },
+    { NULL }
+};
+/* clang-format on */

@@ -1,0 +1,72 @@
+/* All commands and their option tables, and the text about them. Internal to this folder. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "cli/cli.h"
+#include "cli/progress.h"
+
+#define COMMAND(name) int cmd_##name(struct cli *cli, int argc, char **argv)
+
+COMMAND(create);
+COMMAND(down);
+COMMAND(events);
+COMMAND(exec);
+COMMAND(forward);
+COMMAND(group_create);
+COMMAND(group_ls);
+COMMAND(group_set);
+COMMAND(help);
+COMMAND(image_import);
+COMMAND(image_ls);
+COMMAND(image_rm);
+COMMAND(image_show);
+COMMAND(login);
+COMMAND(logs);
+COMMAND(ls);
+COMMAND(node_drain);
+COMMAND(node_group);
+COMMAND(node_lost);
+COMMAND(node_ls);
+COMMAND(node_purge);
+COMMAND(node_resume);
+COMMAND(node_show);
+COMMAND(run);
+COMMAND(show);
+COMMAND(ssh);
+COMMAND(status);
+COMMAND(stop);
+COMMAND(tunnel);
+COMMAND(up);
+COMMAND(user_add);
+COMMAND(user_ls);
+COMMAND(version);
+COMMAND(volume_create);
+COMMAND(volume_ls);
+COMMAND(volume_rm);
+COMMAND(wait);
+COMMAND(whoami);
+COMMAND(why);
+
+/* In front of the command. */
+struct main_opts {
+    struct cli_common common;
+    char *url;
+    bool version;
+};
+
+extern const struct opt main_options[];
+extern const struct opt create_options[], down_options[], events_options[], exec_options[],
+    forward_options[], group_options[], help_options[], image_import_options[], login_options[],
+    logs_options[], ls_options[], node_drain_options[], run_options[], ssh_options[],
+    status_options[], stop_options[], up_options[], user_add_options[], volume_ls_options[],
+    volume_rm_options[], wait_options[];
+
+/* Print; each returns the exit code. */
+int help_overview(FILE *out);
+int help_noun(const char *noun, FILE *out);
+int help_command(const struct command *c, FILE *out);
+int help_topic(int argc, char **argv, FILE *out);
+int help_man(FILE *out);
+int help_completion(const char *shell, FILE *out);
+
+#endif

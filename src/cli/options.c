@@ -1,0 +1,120 @@
+/* Reading a command's line: options wherever they stand, help, the number of words. */
+#include "base/str.h"
+#include "cli/commands.h"
+
+/* clang-format off */
+const struct opt main_options[] = {
+    { "url", OPT_STR, offsetof(struct main_opts, url), NULL, "URL",
+      "address of the manager, instead of the configured one", 0, true },
+    { "version", OPT_BOOL, offsetof(struct main_opts, version), NULL, NULL,
+      "print the version of this program", 0, true },
+    CLI_COMMON_OPTIONS(struct main_opts)
+};
+
+const struct opt cli_plain_options[] = {
+    CLI_COMMON_OPTIONS(struct cli_plain)
+};
+/* clang-format on */
+
+int cli_check_output(const char *value, struct err *err)
+{
+    if (!str_eq(value, "json") && !str_eq(value, "text"))
+        return err_set(err, -EINVAL, "must be json or text");
+    return 0;
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+static const struct opt *find_option(const struct opt *table, const char *word)
+{
+    size_t len = strcspn(word + 2, "=");
+
+    for (const struct opt *o = table; o->name; o++) {
+        size_t i = 0;
+        if (word[1] != '-') {
+            if (o->short_name == word[1])
+                return o;
+            continue;
+        }
+        while (i < len && o->name[i] &&
+            (word[i + 2] == '-' ? strchr("-_.", o->name[i]) != NULL : word[i + 2] == o->name[i]))
+            i++;
+        if (i == len && !o->name[i])
+            return o;
+    }
+    return NULL;
+}
+
+/* The option in word takes the next word as its value. */
+static bool takes_next(const struct opt *table, const char *word)
+{
+    const struct opt *o = find_option(table, word);
+
+    if (!o || o->type == OPT_BOOL || strchr(word, '='))
+        return false;
+    return word[1] == '-' || !word[2];
+}
+
+/* Options first, then the words in their order: "stop 12 --now" is "stop --now 12". */
+static void options_first(const struct opt *table, int argc, char **argv)
+{
+    _cleanup_free_ char **words = xnew_array(char *, argc);
+    int options = 1, count = 0, i;
+
+    for (i = 1; i < argc; i++) {
+        if (str_eq(argv[i], "--")) {
+            for (; i < argc; i++)
+                words[count++] = argv[i];
+        } else if (argv[i][0] != '-' || !argv[i][1]) {
+            words[count++] = argv[i];
+        } else {
+            bool next = takes_next(table, argv[i]);
+            argv[options++] = argv[i];
+            if (next && i + 1 < argc)
+                argv[options++] = argv[++i];
+        }
+    }
+    /* A "--" stays in front of the words that it was to protect: it now protects all. */
+    for (i = 0; i < count; i++)
+        if (str_eq(words[i], "--")) {
+            memmove(words + 1, words, (size_t)i * sizeof(*words));
+            words[0] = (char *)"--";
+            break;
+        }
+    for (i = 0; i < count; i++)
+        argv[options + i] = words[i];
+}
+
+static int check_words(struct cli *cli, int count, char **words)
+{
+    const struct command *c = cli->command;
+
+    if (count < c->min) {
+        const char *wanted = str_starts(c->args, "[OPTION]... ") ? c->args + 12 : c->args;
+        return cli_usage(cli, "expects %s", wanted);
+    }
+    if (c->max >= 0 && count > c->max)
+        return cli_usage(cli, "unexpected word '%s'", words[c->max]);
+    return CLI_GO_ON;
+}
+
+int cli_parse(struct cli *cli, int argc, char **argv, void *opts, int *ret_rest)
+{
+    const struct command *c = cli->command;
+    struct cli_common *common = opts;
+    struct err err = ERR_INIT;
+
+    opt_defaults(c->options, opts);
+    if (!(c->flags & COMMAND_WORDS))
+        options_first(c->options, argc, argv);
+    if (opt_parse(c->options, opts, argc, argv, ret_rest, &err) < 0)
+        return cli_usage(cli, "%s", err_text(&err));
+    if (common->help) {
+        help_command(c, stdout);
+        return EXIT_OK;
+    }
+    if (common->output)
+        cli->json = str_eq(common->output, "json");
+    cli->utc = cli->utc || common->utc;
+    return check_words(cli, argc - *ret_rest, argv + *ret_rest);
+}

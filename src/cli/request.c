@@ -1,0 +1,244 @@
+/* From options to the body of POST /v1/sessions, and sending it. */
+#include "cli/request.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "cli/api.h"
+#include "cli/text.h"
+#include "model/session.h"
+
+/* --- checks of single options ------------------------------------------------------------- */
+
+int request_check_kind(const char *value, struct err *err)
+{
+    enum session_kind k;
+
+    return session_kind_parse(value, &k) < 0 ? err_set(err, -EINVAL, "must be debug or train") : 0;
+}
+
+int request_check_mode(const char *value, struct err *err)
+{
+    enum session_mode m;
+
+    return session_mode_parse(value, &m) < 0
+        ? err_set(err, -EINVAL, "must be single-node or multi-node")
+        : 0;
+}
+
+int request_check_on(const char *value, struct err *err)
+{
+    enum session_on on;
+
+    return session_on_parse(value, &on) < 0 ? err_set(err, -EINVAL, "must be main or all") : 0;
+}
+
+int request_check_on_failure(const char *value, struct err *err)
+{
+    enum session_on_failure f;
+
+    return session_on_failure_parse(value, &f) < 0
+        ? err_set(err, -EINVAL, "must be strict or tolerant")
+        : 0;
+}
+
+int request_check_size(const char *value, struct err *err)
+{
+    uint64_t n;
+
+    if (str_to_u64(value, SESSION_SIZE_MAX, &n) < 0 || n == 0)
+        return err_set(err, -EINVAL, "must be a number from 1 to %d", SESSION_SIZE_MAX);
+    return 0;
+}
+
+int request_check_volume(const char *value, struct err *err)
+{
+    _cleanup_(json_decrefp) json_t *mount = NULL;
+
+    return request_volume(value, &mount, err);
+}
+
+int request_check_cpus(const char *value, struct err *err)
+{
+    uint32_t milli;
+
+    return cpus_parse(value, &milli, err);
+}
+
+int request_check_bytes(const char *value, struct err *err)
+{
+    uint64_t bytes;
+
+    return size_parse(value, &bytes, err);
+}
+
+int request_check_time(const char *value, struct err *err)
+{
+    uint64_t usec;
+
+    return duration_parse(value, &usec, err);
+}
+
+/* --- the body ----------------------------------------------------------------------------- */
+
+int request_volume(const char *spec, json_t **ret, struct err *err)
+{
+    _cleanup_free_ char *name = NULL, *path = NULL;
+    const char *colon;
+    int r;
+    bool read_only = str_ends(spec, ":ro");
+    size_t len = strlen(spec);
+
+    name = xstrndup(spec, read_only || str_ends(spec, ":rw") ? len - 3 : len);
+    colon = strchr(name, ':');
+    if (colon) {
+        path = xstrdup(colon + 1);
+        name[colon - name] = '\0';
+    }
+    r = name_check("a volume's name", name, err);
+    if (r < 0)
+        return r;
+    if (path && path[0] != '/')
+        return err_set(err, -EINVAL,
+            "'%.100s': the path in the container must be absolute, as in data:/data:ro", spec);
+    if (!path)
+        path = xasprintf("/data/%s", name);
+    *ret = json_object();
+    json_set_str(*ret, "volume", name);
+    json_set_str(*ret, "path", path);
+    json_set_bool(*ret, "read_only", read_only);
+    return 0;
+}
+
+int request_env(json_t *env, const char *text, struct err *err)
+{
+    const char *equals = strchr(text, '=');
+    _cleanup_free_ char *key = equals ? xstrndup(text, (size_t)(equals - text)) : xstrdup(text);
+    const char *value = equals ? equals + 1 : getenv(key);
+
+    if (!key[0])
+        return err_set(err, -EINVAL, "--env: '%.80s' has no name", text);
+    if (!value)
+        return err_set(err, -EINVAL, "--env: %.80s is not set here; give a value: %.80s=VALUE", key,
+            key);
+    if (!str_is_clean(key, strlen(key)))
+        return err_set(err, -EINVAL, "--env: the name has characters that no name can have");
+    if (json_object_set_new(env, key, json_string(value)) < 0)
+        return err_set(err, -EINVAL, "--env: the value of %.80s is not UTF-8", key);
+    return 0;
+}
+
+static void set_text(json_t *body, const char *key, const char *value)
+{
+    if (value)
+        json_set_str(body, key, value);
+}
+
+static void set_plain(const struct request_opts *o, json_t *body)
+{
+    set_text(body, "name", o->name);
+    set_text(body, "kind", o->kind);
+    set_text(body, "mode", o->mode);
+    set_text(body, "cpus", o->cpus);
+    set_text(body, "mem", o->mem);
+    set_text(body, "gpu_model", o->gpu_model);
+    set_text(body, "shm", o->shm);
+    set_text(body, "group", o->group);
+    set_text(body, "time_limit", o->time);
+    set_text(body, "grace", o->grace);
+    set_text(body, "on", o->on);
+    set_text(body, "on_failure", o->on_failure);
+    set_text(body, "workdir", o->workdir);
+    if (o->size)
+        json_set_u64(body, "size", o->size);
+    if (o->gpus)
+        json_set_u64(body, "gpus", o->gpus);
+}
+
+static int set_lists(const struct request_opts *o, json_t *body, struct err *err)
+{
+    json_t *mounts = json_array(), *env = json_object();
+    char **volumes = o->volumes, **variables = o->env;
+    int r = 0;
+
+    json_object_set_new(body, "mounts", mounts);
+    json_object_set_new(body, "env", env);
+    strv_for_each (spec, volumes) {
+        json_t *mount = NULL;
+        r = r < 0 ? r : request_volume(*spec, &mount, err);
+        if (mount)
+            json_array_append_new(mounts, mount);
+    }
+    strv_for_each (text, variables)
+        r = r < 0 ? r : request_env(env, *text, err);
+    return r;
+}
+
+int request_body(const struct request_opts *o, int count, char **words, json_t **ret,
+    struct err *err)
+{
+    _cleanup_(json_decrefp) json_t *body = json_object();
+    json_t *command = json_array();
+    int first = count > 1 && str_eq(words[1], "--") ? 2 : 1, r;
+
+    json_set_str(body, "image", words[0]);
+    set_plain(o, body);
+    json_object_set_new(body, "command", command);
+    for (int i = first; i < count; i++)
+        if (json_array_append_new(command, json_string(words[i])) < 0)
+            return err_set(err, -EINVAL, "word %d of the command is not UTF-8", i - first + 1);
+    r = set_lists(o, body, err);
+    if (r == 0)
+        *ret = TAKE_PTR(body);
+    return r;
+}
+
+/* --- sending ------------------------------------------------------------------------------ */
+
+static int show_dry_run(struct cli *cli, const json_t *found)
+{
+    bool possible = json_bool_or(found, "possible", false);
+    const json_t *c;
+    size_t i;
+
+    if (cli->json) {
+        api_print(cli, found);
+        return possible ? EXIT_OK : EXIT_FAILED;
+    }
+    _cleanup_free_ char *message = text_member(found, "message");
+    printf("%s: %s\n",
+        !possible                               ? "never"
+            : json_bool_or(found, "fits", false) ? "now"
+                                                 : "later",
+        message);
+    json_array_foreach(json_object_get(found, "placement"), i, c) {
+        _cleanup_free_ char *name = text_member(c, "name"), *node = text_member(c, "node");
+        _cleanup_free_ char *gpus = text_numbers(json_object_get(c, "gpus"));
+        printf("  %s on %s%s%s\n", name, node, gpus[0] ? ", GPU " : "", gpus);
+    }
+    return possible ? EXIT_OK : EXIT_FAILED;
+}
+
+int request_send(struct cli *cli, const struct request_opts *o, int count, char **words,
+    json_t **ret_session)
+{
+    _cleanup_(json_decrefp) json_t *body = NULL, *answer = NULL;
+    char key[UUID_TEXT_LEN + 1];
+    struct err err = ERR_INIT;
+    int r = request_body(o, count, words, &body, &err);
+
+    if (r < 0)
+        return cli_usage(cli, "%s", err_text(&err));
+    if (o->dry_run) {
+        r = api_call(cli, "POST", "/v1/sessions?dry_run=1", body, &answer, &err);
+        return r < 0 ? cli_fail(cli, &err) : show_dry_run(cli, answer);
+    }
+    uuid_make(key);
+    r = api_post_once(cli, "/v1/sessions", key, body, ret_session, &err);
+    if (r < 0)
+        return cli_fail(cli, &err);
+    if (!o->volumes)
+        cli_warn("no volume is mounted: what is written in the containers goes with them "
+                 "(--volume NAME)");
+    return CLI_GO_ON;
+}

@@ -1,0 +1,85 @@
+/* What a person asks for when making a session: options of create and run, and the body of
+ * POST /v1/sessions made of them. */
+#ifndef CLI_REQUEST_H
+#define CLI_REQUEST_H
+
+#include "cli/cli.h"
+
+struct request_opts {
+    char *name, *kind, *mode, *cpus, *mem, *gpu_model, *shm, *group, *time, *grace, *on, *on_failure,
+        *workdir;
+    uint64_t size, gpus;
+    char **volumes, **env;
+    bool dry_run;
+};
+
+int request_check_kind(const char *value, struct err *err);
+int request_check_mode(const char *value, struct err *err);
+int request_check_on(const char *value, struct err *err);
+int request_check_on_failure(const char *value, struct err *err);
+int request_check_size(const char *value, struct err *err);
+int request_check_volume(const char *value, struct err *err);
+int request_check_cpus(const char *value, struct err *err);
+int request_check_bytes(const char *value, struct err *err);
+int request_check_time(const char *value, struct err *err);
+
+#define REQUEST_O(type, m) offsetof(type, request.m)
+/* clang-format off */
+#define REQUEST_OPTIONS(type) \
+    { "name", OPT_STR, REQUEST_O(type, name), NULL, "NAME", "what to call the session", 'n', true }, \
+    { "kind", OPT_STR, REQUEST_O(type, kind), NULL, "KIND", \
+      "debug (stays until stopped) or train (ends with its command); train when there is a command", \
+      'k', true, request_check_kind }, \
+    { "size", OPT_U64, REQUEST_O(type, size), NULL, "N", "containers: main1 and N-1 subs (1 if unset)", \
+      's', true, request_check_size }, \
+    { "mode", OPT_STR, REQUEST_O(type, mode), NULL, "MODE", \
+      "single-node, or multi-node (may be spread; still on one node if it fits)", 0, true, \
+      request_check_mode }, \
+    { "cpus", OPT_STR, REQUEST_O(type, cpus), NULL, "CPUS", \
+      "CPUs of each container: 2, 0.5 (1 if unset)", 'c', true, request_check_cpus }, \
+    { "mem", OPT_STR, REQUEST_O(type, mem), NULL, "SIZE", \
+      "memory of each container: 4G, 512M (2G if unset)", 'm', true, request_check_bytes }, \
+    { "gpus", OPT_U64, REQUEST_O(type, gpus), NULL, "N", "GPUs of each container (none if unset)", \
+      'g', true }, \
+    { "gpu_model", OPT_STR, REQUEST_O(type, gpu_model), NULL, "MODEL", \
+      "only GPUs of this model: h100, a100", 0, true }, \
+    { "shm", OPT_STR, REQUEST_O(type, shm), NULL, "SIZE", \
+      "/dev/shm of each container, a part of its memory (64M if unset)", 0, true, \
+      request_check_bytes }, \
+    { "group", OPT_STR, REQUEST_O(type, group), NULL, "GROUP", "group of nodes to run in", 0, true }, \
+    { "volume", OPT_STRV, REQUEST_O(type, volumes), NULL, "NAME[:PATH][:ro]", \
+      "mount a volume at PATH (/data/NAME if not given); may be given several times", 'v', true, \
+      request_check_volume }, \
+    { "env", OPT_STRV, REQUEST_O(type, env), NULL, "NAME[=VALUE]", \
+      "set a variable; without a value: to what it is here; may be given several times", 'e', true }, \
+    { "time", OPT_STR, REQUEST_O(type, time), NULL, "TIME", \
+      "end the session after so long: 8h, 30m, 1-00:00:00", 't', true, request_check_time }, \
+    { "grace", OPT_STR, REQUEST_O(type, grace), NULL, "TIME", \
+      "between the stop signal and the end by force (debug 10s, train 30s)", 0, true, \
+      request_check_time }, \
+    { "on", OPT_STR, REQUEST_O(type, on), NULL, "WHERE", \
+      "run the command in main (only main1) or all containers", 0, true, request_check_on }, \
+    { "on_failure", OPT_STR, REQUEST_O(type, on_failure), NULL, "POLICY", \
+      "strict: one container's failure ends the session; tolerant: only main1's", 0, true, \
+      request_check_on_failure }, \
+    { "workdir", OPT_STR, REQUEST_O(type, workdir), NULL, "PATH", \
+      "start the command in this folder of the container", 'w', true }, \
+    { "dry_run", OPT_BOOL, REQUEST_O(type, dry_run), NULL, NULL, \
+      "only say whether and where it would start", 0, true }
+/* clang-format on */
+
+/* The body; words: IMAGE [COMMAND...] (a "--" behind the image is dropped). -EINVAL. */
+int request_body(const struct request_opts *o, int count, char **words, json_t **ret,
+    struct err *err);
+
+/* "NAME[:PATH][:ro]" as {"volume", "path", "read_only"}; owned by the caller. */
+int request_volume(const char *spec, json_t **ret, struct err *err);
+/* "K=V", or K alone with the value it has here, added to env. */
+int request_env(json_t *env, const char *text, struct err *err);
+
+/* POST it: prints what a dry run found, or gives the session. CLI_GO_ON, or the exit code when done.
+ * Warns when no volume is mounted. */
+int request_send(struct cli *cli, const struct request_opts *o, int count, char **words,
+    json_t **ret_session);
+
+#endif

@@ -1,0 +1,65 @@
+/* Saying what is wrong: on stderr, in one form, with nobody else's control characters in it. */
+#include "base/str.h"
+#include "base/strv.h"
+#include "cli/api.h"
+#include "cli/progress.h"
+
+#define SAY_MAX 4096
+
+static void say(const char *text)
+{
+    _cleanup_free_ char *clean = str_escape(text, strlen(text), SAY_MAX);
+
+    progress_clear();
+    fflush(stdout);
+    fprintf(stderr, "muster: %s\n", clean);
+}
+
+void cli_say(const char *fmt, ...)
+{
+    _cleanup_free_ char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = xvasprintf(fmt, ap);
+    va_end(ap);
+    say(text);
+}
+
+void cli_warn(const char *fmt, ...)
+{
+    static char **said;
+    _cleanup_free_ char *text = NULL, *line = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = xvasprintf(fmt, ap);
+    va_end(ap);
+    if (strv_has(said, text))
+        return;
+    strv_push(&said, text);
+    line = xasprintf("warning: %s", text);
+    say(line);
+}
+
+int cli_fail(struct cli *cli, const struct err *err)
+{
+    bool runs = cli->command && (cli->command->flags & COMMAND_RUNS);
+
+    say(err_text(err));
+    if (runs)
+        return EXIT_MUSTER;
+    return api_is_unreachable(err->code) ? EXIT_UNREACHABLE : EXIT_FAILED;
+}
+
+int cli_usage(struct cli *cli, const char *fmt, ...)
+{
+    _cleanup_free_ char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = xvasprintf(fmt, ap);
+    va_end(ap);
+    cli_say("%s: %s; see 'muster help %s'", cli->command->name, text, cli->command->name);
+    return EXIT_USAGE;
+}

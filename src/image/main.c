@@ -1,0 +1,131 @@
+/*
+ * muster-import: makes the blobs of one image. Run by the manager, one process an image; all it
+ * says is JSON lines on stdout, and on failure its reason once more on stderr.
+ */
+#include <locale.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/str.h"
+#include "image/import.h"
+#include "image/manifest.h"
+
+struct config {
+    char *blobs, *tmp, *name, *authfile, *arch, *mkfs;
+    bool insecure, help;
+    uint64_t max_size, max_entries;
+};
+
+#define MEMBER(m) offsetof(struct config, m)
+
+/* clang-format off */
+static const struct opt options[] = {
+    {"blobs", OPT_STR, MEMBER(blobs), NULL, "DIR", "folder that the blobs are put into"},
+    {"tmp", OPT_STR, MEMBER(tmp), NULL, "DIR", "folder for files while they are worked on"},
+    {"name", OPT_STR, MEMBER(name), NULL, "NAME", "name of the image"},
+    {"authfile", OPT_STR, MEMBER(authfile), NULL, "FILE", "credentials for the registry, as skopeo reads them"},
+    {"arch", OPT_STR, MEMBER(arch), NULL, "ARCH", "architecture to take of several (this machine's)"},
+    {"insecure", OPT_BOOL, MEMBER(insecure), NULL, NULL, "accept registries without a valid certificate"},
+    {"max-size", OPT_SIZE, MEMBER(max_size), "256G", "SIZE", "largest image, unpacked"},
+    {"max-entries", OPT_U64, MEMBER(max_entries), "8000000", "N", "most files, folders and links of an image"},
+    {"mkfs", OPT_STR, MEMBER(mkfs), "mkfs.erofs", "PROGRAM", "mkfs.erofs to use"},
+    {"help", OPT_BOOL, MEMBER(help), NULL, NULL, "show this text", .short_name = 'h', .line_only = true},
+    OPT_END,
+};
+/* clang-format on */
+
+#define DEPTH_MAX 512
+
+static void tell_error(const struct err *err)
+{
+    json_t *j = json_object();
+    char *text;
+
+    json_set_str(j, "type", "error");
+    json_set_str(j, "text", err_text(err));
+    text = json_text(j);
+    puts(text);
+    fflush(stdout);
+    free(text);
+    json_decref(j);
+    fprintf(stderr, "muster-import: %s\n", err_text(err));
+}
+
+/* Paths are used after a change of the working directory. */
+static char *absolute(const char *path)
+{
+    _cleanup_free_ char *cwd = NULL;
+
+    if (path[0] == '/')
+        return xstrdup(path);
+    cwd = getcwd(NULL, 0);
+    return xasprintf("%s/%s", cwd ? cwd : "", path);
+}
+
+static int run(const struct config *c, const char *source, struct err *err)
+{
+    _cleanup_free_ char *blobs = absolute(c->blobs), *tmp = absolute(c->tmp);
+    bool is_path = source[0] == '/' || source[0] == '.';
+    _cleanup_free_ char *from = is_path ? absolute(source) : xstrdup(source);
+    _cleanup_free_ char *authfile = c->authfile ? absolute(c->authfile) : NULL;
+    struct import i = {
+        .blobs = blobs,
+        .tmp = tmp,
+        .source = from,
+        .is_path = is_path,
+        .name = c->name,
+        .arch = c->arch ? c->arch : manifest_host_arch(),
+        .authfile = authfile,
+        .mkfs = c->mkfs,
+        .insecure = c->insecure,
+        .limits = {c->max_size, c->max_entries, DEPTH_MAX},
+        .out = stdout,
+    };
+    int r;
+
+    if (c->name && (r = image_ref_check(c->name, err)) < 0)
+        return r;
+    return import_run(&i, err);
+}
+
+static int read_options(
+    struct config *c, int argc, char **argv, const char **ret_source, struct err *err)
+{
+    int rest, r;
+
+    opt_defaults(options, c);
+    r = opt_parse(options, c, argc, argv, &rest, err);
+    if (r < 0 || c->help)
+        return r;
+    if (!c->blobs || !c->tmp || rest != argc - 1)
+        return err_set(
+            err, -EINVAL, "usage: muster-import --blobs DIR --tmp DIR [OPTION...] SOURCE");
+    *ret_source = argv[rest];
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct config c = {0};
+    struct err err = ERR_INIT;
+    const char *source = NULL;
+    int r;
+
+    /* libarchive reads names in the locale's encoding; ours is UTF-8 whatever the caller's. */
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)umask(022);
+    log_setup("muster-import", LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
+    r = read_options(&c, argc, argv, &source, &err);
+    if (r == 0 && c.help)
+        opt_print_help(options, stdout);
+    else if (r == 0)
+        r = run(&c, source, &err);
+    if (r < 0)
+        tell_error(&err);
+    opt_free(options, &c);
+    return r < 0 ? 1 : 0;
+}

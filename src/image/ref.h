@@ -1,0 +1,34 @@
+/*
+ * Image references: how people name images, and one form for each name. Accepted:
+ *
+ *   docker://HOST[:PORT]/NAME[:TAG][@DIGEST]     (the scheme may be left out)
+ *   NAME[:TAG]                                   (a name in the cluster, or of Docker Hub)
+ *   HOST[:PORT]#NAME[:TAG]                       (enroot's and pyxis' form)
+ *
+ * Grammar of the parts: the reference package of the "distribution" project.
+ */
+#ifndef IMAGE_REF_H
+#define IMAGE_REF_H
+
+#include "image/digest.h"
+#include "model/session.h"
+
+struct image_ref {
+    char host[IMAGE_REF_MAX + 1]; /* with its port; "" when none was given */
+    char name[IMAGE_REF_MAX + 1]; /* "library/ubuntu" */
+    char tag[129];                /* "" only when there is a digest */
+    char digest[DIGEST_TEXT_MAX]; /* "" none */
+};
+
+/* -EINVAL with what is wrong; a tag that is left out is "latest" unless there is a digest. */
+int image_ref_parse(const char *text, struct image_ref *ret, struct err *err);
+/* It is a reference as above, at most IMAGE_REF_MAX long, with clean text. */
+int image_ref_check(const char *text, struct err *err);
+/* "HOST/NAME:TAG@DIGEST", less what is not there: equal for equal references. A host that nobody
+ * would take for one ("registry") stays in front of a "#". */
+int image_ref_normal(const char *text, char ret[IMAGE_REF_MAX + 1], struct err *err);
+/* What skopeo fetches: "docker://HOST/NAME:TAG", Docker Hub where no host was given; with a digest
+ * the tag is left out. Heap. */
+char *image_ref_url(const struct image_ref *ref);
+
+#endif

@@ -1,0 +1,103 @@
+/* The manager's options: every one stands in the table once. */
+#include "manager/config.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/strv.h"
+
+#define O(member) offsetof(struct manager_config, member)
+
+static int check_level(const char *value, struct err *err)
+{
+    enum log_level level;
+
+    if (log_level_parse(value, &level) < 0)
+        return err_set(err, -EINVAL, "must be err, warning, info or debug");
+    return 0;
+}
+
+static int check_format(const char *value, struct err *err)
+{
+    if (!str_eq(value, "auto") && !str_eq(value, "text") && !str_eq(value, "json"))
+        return err_set(err, -EINVAL, "must be auto, text or json");
+    return 0;
+}
+
+static int check_absolute(const char *value, struct err *err)
+{
+    return value[0] == '/' ? 0 : err_set(err, -EINVAL, "must be an absolute path");
+}
+
+static int check_attempts(const char *value, struct err *err)
+{
+    uint64_t n;
+
+    if (str_to_u64(value, 100, &n) < 0 || n == 0)
+        return err_set(err, -EINVAL, "must be a number from 1 to 100");
+    return 0;
+}
+
+/* clang-format off */
+const struct opt manager_options[] = {
+    { "config", OPT_STR, O(config_path), NULL, "PATH", "read options from this YAML file", 'c', true },
+    { "listen", OPT_STRV, O(listen), "127.0.0.1:7480", "HOST:PORT",
+      "serve the API here; may be given several times", 'l' },
+    { "state_dir", OPT_STR, O(state_dir), "/var/lib/muster", "DIR",
+      "where the store, image blobs and keys are kept", 0, false, check_absolute },
+    { "volumes_dir", OPT_STR, O(volumes_dir), NULL, "DIR",
+      "folder of the volumes, at the same path on every node (STATE_DIR/volumes if unset)", 0, false,
+      check_absolute },
+    { "network.overlay", OPT_STR, O(overlay), "10.128.0.0/9", "CIDR",
+      "addresses of session networks; each session takes a /22" },
+    { "network.blocked", OPT_STRV, O(blocked), NULL, "CIDR",
+      "addresses that sessions must not reach, beside the nodes' own" },
+    { "import_program", OPT_STR, O(import_program), NULL, "PATH",
+      "the image import worker (muster-import beside musterd if unset)", 0, false, check_absolute },
+    { "launch.prepare_timeout", OPT_DURATION, O(prepare_usec), "10m", "TIME",
+      "give up a start whose containers are not ready by then" },
+    { "launch.start_timeout", OPT_DURATION, O(start_usec), "60s", "TIME",
+      "give up a start whose commands do not run by then" },
+    { "launch.attempts", OPT_U64, O(start_attempts), "3", "N",
+      "starts of a session that fail for the machines' reasons before it is given up", 0, false,
+      check_attempts },
+    { "agent.heartbeat", OPT_DURATION, O(heartbeat_usec), "5s", "TIME",
+      "a node is unreachable when its agent was silent for three times this" },
+    { "agent.fence", OPT_DURATION, O(fence_usec), "5m", "TIME",
+      "an agent without a manager for so long ends its train sessions" },
+    { "agent.lost", OPT_DURATION, O(lost_usec), "10m", "TIME",
+      "a node unreachable for so long is given up, unless debug sessions are on it" },
+    { "log.level", OPT_STR, O(log_level), "info", "LEVEL", "err, warning, info or debug", 0, false,
+      check_level },
+    { "log.format", OPT_STR, O(log_format), "auto", "FORMAT", "auto, text or json", 0, false,
+      check_format },
+    { "help", OPT_BOOL, O(help), NULL, NULL, "print this", 'h', true },
+    { "version", OPT_BOOL, O(version), NULL, NULL, "print the version", 0, true },
+    OPT_END
+};
+/* clang-format on */
+
+int manager_config_read(struct manager_config *c, int argc, char **argv, struct err *err)
+{
+    int rest, r;
+
+    *c = (struct manager_config){0};
+    r = opt_read(manager_options, c, O(config_path), "/etc/muster/musterd.yaml", argc, argv, &rest,
+        err);
+    if (r < 0)
+        return r;
+    if (rest < argc)
+        return err_set(err, -EINVAL, "unexpected argument '%s'; see --help", argv[rest]);
+    if (c->lost_usec < c->fence_usec + 3 * c->heartbeat_usec)
+        return err_set(err, -EINVAL,
+            "'agent.lost' must be at least 'agent.fence' and three heartbeats: a node may be given "
+            "up only after its agent has ended its sessions itself");
+    if (!c->volumes_dir)
+        c->volumes_dir = xasprintf("%s/volumes", c->state_dir);
+    return 0;
+}
+
+void manager_config_done(struct manager_config *c)
+{
+    opt_free(manager_options, c);
+}

@@ -1,0 +1,75 @@
+/*
+ * The manager's state: nouns in memory, their documents in the store. Everything here belongs to
+ * the loop's thread. Who changes a noun saves it (state.h) in the same turn; who tells somebody
+ * (a reply, an order) does so through store_after.
+ */
+#ifndef MANAGER_MANAGER_H
+#define MANAGER_MANAGER_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "image/image.h"
+#include "manager/config.h"
+#include "model/node.h"
+#include "model/session.h"
+#include "model/user.h"
+#include "net/server.h"
+#include "store/store.h"
+
+struct token {
+    char hash[65];
+    char user[NAME_MAX_LEN + 1]; /* "" for an agent's */
+    bool agent;
+};
+
+struct volume {
+    char name[NAME_MAX_LEN + 1];
+    char owner[NAME_MAX_LEN + 1];
+    uint64_t created_usec;
+};
+
+struct link; /* links.c: the connection of an agent */
+
+struct held { /* what a quarantined session holds, as its node says */
+    struct resources sum;
+    uint64_t gpus; /* bits */
+};
+
+struct mnode { /* a node, and what the manager knows of it beside its document */
+    struct node node;
+    struct link *link;      /* NULL: not connected */
+    struct map cleaning;    /* session id -> this: leftovers it was told to remove before it takes work */
+    struct map quarantined; /* session id -> struct held, heap */
+};
+
+struct manager {
+    struct manager_config config;
+    uv_loop_t *loop;
+    struct net *net;
+    struct store *store;
+    char cluster[UUID_TEXT_LEN + 1];
+    uint64_t epoch;                        /* epoch.h */
+    char incarnation[UUID_TEXT_LEN + 1];
+    bool closing;
+
+    struct map sessions; /* id -> struct session, those that have not ended */
+    struct map nodes;    /* name -> struct mnode */
+    struct map groups;   /* name -> struct group */
+    struct map users;    /* name -> struct user */
+    struct map tokens;   /* hash -> struct token */
+    struct map volumes;  /* "OWNER/NAME" -> struct volume */
+    struct map images;   /* name -> struct image */
+    struct map streams;  /* id -> struct stream (gateway.c) */
+    struct map idempotency; /* "OWNER/KEY" -> session id, heap */
+
+    struct list watchers;   /* events.c: open event streams */
+    struct list waiters;    /* events.c: requests that wait for a session */
+    struct map dirty;       /* session id -> its node set has to be told (launch.c) */
+
+    bool pass_wanted;
+    uv_check_t pass_check;
+    uint64_t pass_count, pass_usec;
+    uv_timer_t tick; /* every 500 ms: deadlines, silent agents */
+};
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * Session networks. Subnets are handed out round and round, so that one is not reused soon after
+ * its session ended; VNIs are random 24-bit numbers, so that nobody can guess one and a reuse
+ * within minutes is as good as impossible.
+ */
+#include "manager/overlay.h"
+
+#include <arpa/inet.h>
+#include <sys/random.h>
+
+#define SUBNET_BITS 22
+
+int overlay_parse(const char *cidr, uint32_t *ret_base, uint32_t *ret_count, struct err *err)
+{
+    char address[INET_ADDRSTRLEN];
+    const char *slash = strchr(cidr, '/');
+    struct in_addr in;
+    uint64_t bits;
+
+    if (!slash || (size_t)(slash - cidr) >= sizeof(address))
+        return err_set(err, -EINVAL, "'network.overlay' must be like 10.128.0.0/9");
+    memcpy(address, cidr, slash - cidr);
+    address[slash - cidr] = '\0';
+    if (inet_pton(AF_INET, address, &in) != 1 || str_to_u64(slash + 1, 20, &bits) < 0 || bits < 8)
+        return err_set(err, -EINVAL, "'network.overlay' must be an IPv4 network of /8 to /20");
+    *ret_base = ntohl(in.s_addr) & ~((UINT32_C(1) << (32 - bits)) - 1);
+    *ret_count = UINT32_C(1) << (SUBNET_BITS - bits);
+    return 0;
+}
+
+static bool is_used(struct manager *m, uint32_t subnet, uint32_t vni)
+{
+    map_for_each(e, &m->sessions) {
+        const struct session *s = e->value;
+        if (s->subnet == subnet || s->vni == vni)
+            return true;
+    }
+    return false;
+}
+
+static uint32_t random_vni(void)
+{
+    uint32_t vni;
+
+    do {
+        if (getrandom(&vni, sizeof(vni), 0) != sizeof(vni))
+            abort();
+        vni &= 0xffffff;
+    } while (vni == 0);
+    return vni;
+}
+
+int overlay_assign(struct manager *m, struct session *s, struct err *err)
+{
+    uint32_t base, count;
+    int r = overlay_parse(m->config.overlay, &base, &count, err);
+
+    if (r < 0)
+        return r;
+    for (uint32_t tries = 0; tries < count; tries++) {
+        uint64_t n = store_next(m->store, "subnet") % count;
+        s->subnet = base + (uint32_t)(n << (32 - SUBNET_BITS));
+        s->vni = random_vni();
+        if (!is_used(m, s->subnet, s->vni))
+            return 0;
+    }
+    return err_set(err, -ENOSPC, "all %u session networks of 'network.overlay' are in use", count);
+}

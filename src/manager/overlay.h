@@ -1,0 +1,12 @@
+/* Network numbers of sessions: a /22 of the overlay each, and a VNI nobody can guess. */
+#ifndef MANAGER_OVERLAY_H
+#define MANAGER_OVERLAY_H
+
+#include "manager/manager.h"
+
+/* Check that the CIDR is an IPv4 network of /8 to /20. */
+int overlay_parse(const char *cidr, uint32_t *ret_base, uint32_t *ret_count, struct err *err);
+/* Set s->subnet and s->vni to ones that no live session has. -ENOSPC. */
+int overlay_assign(struct manager *m, struct session *s, struct err *err);
+
+#endif

@@ -1,0 +1,552 @@
+/*
+ * Loading and saving the manager's nouns. Owns the documents' shape in the store: which columns a
+ * kind fills, and which event its change makes. Decides nothing.
+ */
+#include "manager/state.h"
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/strv.h"
+#include "manager/epoch.h"
+#include "manager/tokens.h"
+#include "wire/node.h"
+#include "wire/session.h"
+#include "wire/user.h"
+
+/* --- saving ------------------------------------------------------------------------------- */
+
+static void put(struct manager *m, struct store_doc doc, json_t *body)
+{
+    _cleanup_free_ char *text = json_text(body);
+
+    doc.body = text;
+    store_put(m->store, &doc);
+    json_decref(body);
+}
+
+static void emit(struct manager *m, const char *type, const char *subject, const char *owner,
+    json_t *body)
+{
+    _cleanup_free_ char *text = json_text(body);
+
+    store_event(m->store, type, subject, owner, text);
+    json_decref(body);
+}
+
+void session_save(struct manager *m, const struct session *s)
+{
+    struct store_doc doc = {
+        .kind = "session",
+        .id = s->id,
+        .name = s->name,
+        .owner = s->owner,
+        .state = session_state_name(s->state),
+        .num = s->num,
+    };
+    char type[48];
+    json_t *body = json_object();
+
+    assert(session_check(s, NULL) == 0);
+    put(m, doc, session_to_json_stored(s));
+    json_set_u64(body, "num", s->num);
+    json_set_str(body, "name", s->name);
+    json_set_str(body, "state", session_state_name(s->state));
+    json_set_str(body, "result", session_result_name(s->result));
+    json_set_str(body, "code", s->reason_code);
+    json_set_str(body, "message", s->reason);
+    json_set_u64(body, "attempt", s->attempt);
+    snprintf(type, sizeof(type), "session.%s", session_state_name(s->state));
+    emit(m, type, s->id, s->owner, body);
+}
+
+void node_save(struct manager *m, const struct mnode *n, const char *event)
+{
+    json_t *body = json_object();
+
+    put(m,
+        (struct store_doc){.kind = "node", .id = n->node.name, .state = node_state_name(n->node.state)},
+        node_to_json_stored(&n->node));
+    json_set_str(body, "state", node_state_name(n->node.state));
+    json_set_bool(body, "drained", n->node.drained);
+    emit(m, event, n->node.name, "", body);
+}
+
+void group_save(struct manager *m, const struct group *g)
+{
+    put(m, (struct store_doc){.kind = "group", .id = g->name}, group_to_json_stored(g));
+    emit(m, "group.changed", g->name, "", json_object());
+}
+
+void user_save(struct manager *m, const struct user *u)
+{
+    put(m, (struct store_doc){.kind = "user", .id = u->name}, user_to_json_stored(u));
+    emit(m, "user.changed", u->name, u->name, json_object());
+}
+
+static char *volume_key(const char *owner, const char *name)
+{
+    return xasprintf("%s/%s", owner, name);
+}
+
+void volume_save(struct manager *m, const struct volume *v)
+{
+    _cleanup_free_ char *key = volume_key(v->owner, v->name);
+    json_t *body = json_object();
+
+    json_set_str(body, "name", v->name);
+    json_set_str(body, "owner", v->owner);
+    json_set_u64(body, "created_usec", v->created_usec);
+    put(m, (struct store_doc){.kind = "volume", .id = key, .owner = v->owner, .name = v->name}, body);
+    emit(m, "volume.created", v->name, v->owner, json_object());
+}
+
+void volume_forget(struct manager *m, struct volume *v)
+{
+    _cleanup_free_ char *key = volume_key(v->owner, v->name);
+
+    store_del(m->store, "volume", key);
+    emit(m, "volume.removed", v->name, v->owner, json_object());
+    map_remove(&m->volumes, key);
+    free(v);
+}
+
+void image_save(struct manager *m, const struct image *i)
+{
+    put(m, (struct store_doc){.kind = "image", .id = i->name}, image_to_json(i));
+    emit(m, "image.imported", i->name, "", json_object());
+}
+
+void image_forget(struct manager *m, struct image *i)
+{
+    store_del(m->store, "image", i->name);
+    emit(m, "image.removed", i->name, "", json_object());
+    map_remove(&m->images, i->name);
+    image_free(i);
+}
+
+static void token_save(struct manager *m, const struct token *t)
+{
+    json_t *body = json_object();
+
+    json_set_str(body, "user", t->user);
+    json_set_bool(body, "agent", t->agent);
+    put(m, (struct store_doc){.kind = "token", .id = t->hash, .owner = t->user}, body);
+}
+
+void token_issue(struct manager *m, const char *user, bool agent, char text[TOKEN_TEXT_MAX])
+{
+    struct token *t = xnew(struct token);
+
+    token_make(text);
+    token_hash(text, t->hash);
+    STR_SET(t->user, user);
+    t->agent = agent;
+    map_set(&m->tokens, t->hash, t);
+    token_save(m, t);
+}
+
+/* --- loading ------------------------------------------------------------------------------ */
+
+struct load {
+    struct manager *m;
+    struct err *err;
+    int (*one)(struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err);
+};
+
+static int load_doc(void *arg, const struct store_doc *doc)
+{
+    struct load *l = arg;
+    _cleanup_(json_decrefp) json_t *body = NULL;
+    int r = json_parse(doc->body, strlen(doc->body), SIZE_MAX, &body, l->err);
+
+    if (r == 0)
+        r = l->one(l->m, body, doc, l->err);
+    if (r < 0)
+        return err_prefix(l->err, "%s '%s' in the store", doc->kind, doc->id);
+    return 0;
+}
+
+static int load_session(struct manager *m, const json_t *body, const struct store_doc *doc,
+    struct err *err)
+{
+    struct session *s = NULL;
+    int r = session_from_json_stored(body, &s, err);
+
+    if (r == 0)
+        map_set(&m->sessions, s->id, s);
+    return r;
+}
+
+static int load_node(struct manager *m, const json_t *body, const struct store_doc *doc,
+    struct err *err)
+{
+    struct mnode *n = xnew(struct mnode);
+    int r = node_from_json_stored(body, &n->node, err);
+
+    if (r < 0) {
+        free(n);
+        return r;
+    }
+    /* Nobody is connected to a manager that has just started. */
+    if (n->node.state == NODE_UP)
+        n->node.state = NODE_UNREACHABLE;
+    n->node.seen_usec = clock_real_usec();
+    map_init(&n->cleaning);
+    map_init(&n->quarantined);
+    map_set(&m->nodes, n->node.name, n);
+    return 0;
+}
+
+static int load_group(struct manager *m, const json_t *body, const struct store_doc *doc,
+    struct err *err)
+{
+    struct group *g = xnew(struct group);
+    int r = group_from_json_stored(body, g, err);
+
+    if (r < 0)
+        free(g);
+    else
+        map_set(&m->groups, g->name, g);
+    return r;
+}
+
+static int load_user(struct manager *m, const json_t *body, const struct store_doc *doc,
+    struct err *err)
+{
+    struct user *u = xnew(struct user);
+    int r = user_from_json_stored(body, u, err);
+
+    if (r < 0)
+        free(u);
+    else
+        map_set(&m->users, u->name, u);
+    return r;
+}
+
+static int load_token(struct manager *m, const json_t *body, const struct store_doc *doc,
+    struct err *err)
+{
+    struct token *t = xnew(struct token);
+
+    if (str_copy(t->hash, sizeof(t->hash), doc->id) < 0 ||
+        str_copy(t->user, sizeof(t->user), json_str_or(body, "user", "")) < 0) {
+        free(t);
+        return err_set(err, -EINVAL, "malformed");
+    }
+    t->agent = json_bool_or(body, "agent", false);
+    map_set(&m->tokens, t->hash, t);
+    return 0;
+}
+
+static int load_volume(struct manager *m, const json_t *body, const struct store_doc *doc,
+    struct err *err)
+{
+    struct volume *v = xnew(struct volume);
+
+    if (str_copy(v->name, sizeof(v->name), json_str_or(body, "name", "")) < 0 ||
+        str_copy(v->owner, sizeof(v->owner), json_str_or(body, "owner", "")) < 0) {
+        free(v);
+        return err_set(err, -EINVAL, "malformed");
+    }
+    v->created_usec = json_u64_or(body, "created_usec", 0);
+    map_set(&m->volumes, doc->id, v);
+    return 0;
+}
+
+static int load_image(struct manager *m, const json_t *body, const struct store_doc *doc,
+    struct err *err)
+{
+    struct image *i = NULL;
+    int r = image_from_json(body, &i, err);
+
+    if (r == 0)
+        map_set(&m->images, i->name, i);
+    return r;
+}
+
+static int load_kind(struct manager *m, const struct store_filter *filter,
+    int (*one)(struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err),
+    struct err *err)
+{
+    struct load l = {.m = m, .err = err, .one = one};
+
+    return store_list(m->store, filter, load_doc, &l, err);
+}
+
+static int load_all(struct manager *m, struct err *err)
+{
+    /* clang-format off */
+    const struct {
+        struct store_filter filter;
+        int (*one)(struct manager *, const json_t *, const struct store_doc *, struct err *);
+    } kinds[] = {
+        { { .kind = "group" }, load_group },
+        { { .kind = "user" }, load_user },
+        { { .kind = "token" }, load_token },
+        { { .kind = "volume" }, load_volume },
+        { { .kind = "image" }, load_image },
+        { { .kind = "node" }, load_node },
+        { { .kind = "session", .not_state = "ended" }, load_session },
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        int r = load_kind(m, &kinds[i].filter, kinds[i].one, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int load_cluster(void *arg, const struct store_doc *doc)
+{
+    return str_copy(arg, UUID_TEXT_LEN + 1, doc->name);
+}
+
+/* The cluster's own document: its id, made once. */
+static int cluster_open(struct manager *m, struct err *err)
+{
+    int r = store_get(m->store, "cluster", "self", load_cluster, m->cluster, err);
+
+    if (r != -ENOENT)
+        return r;
+    uuid_make(m->cluster);
+    store_put(m->store,
+        &(struct store_doc){.kind = "cluster", .id = "self", .name = m->cluster, .body = "{}"});
+    return 0;
+}
+
+static int write_token_file(struct manager *m, const char *file, const char *user, bool agent,
+    struct err *err)
+{
+    _cleanup_free_ char *path = xasprintf("%s/%s", m->config.state_dir, file);
+    char text[TOKEN_TEXT_MAX + 1];
+    size_t n;
+
+    token_issue(m, user, agent, text);
+    n = strlen(text);
+    text[n] = '\n';
+    return fs_write_atomic(path, text, n + 1, 0600, err);
+}
+
+static int first_start(struct manager *m, struct err *err)
+{
+    int r;
+
+    if (!map_get(&m->groups, "default")) {
+        struct group *g = xnew(struct group);
+        STR_SET(g->name, "default");
+        g->allow_debug = g->allow_train = true;
+        map_set(&m->groups, g->name, g);
+        group_save(m, g);
+    }
+    if (map_count(&m->users) > 0)
+        return 0;
+    struct user *u = xnew(struct user);
+    STR_SET(u->name, "admin");
+    u->role = ROLE_ADMIN;
+    r = user_assign(u, (uint32_t)store_next(m->store, "user") - 1, err);
+    if (r < 0) {
+        free(u);
+        return r;
+    }
+    map_set(&m->users, u->name, u);
+    user_save(m, u);
+    r = write_token_file(m, "admin.token", u->name, false, err);
+    if (r == 0)
+        r = write_token_file(m, "agent.token", "", true, err);
+    return r;
+}
+
+int state_load(struct manager *m, struct err *err)
+{
+    int r;
+
+    map_init(&m->sessions);
+    map_init(&m->nodes);
+    map_init(&m->groups);
+    map_init(&m->users);
+    map_init(&m->tokens);
+    map_init(&m->volumes);
+    map_init(&m->images);
+    map_init(&m->streams);
+    map_init(&m->idempotency);
+    map_init(&m->dirty);
+    r = cluster_open(m, err);
+    if (r == 0)
+        r = load_all(m, err);
+    if (r == 0)
+        r = first_start(m, err);
+    if (r < 0)
+        return r;
+    return epoch_begin(m, 0, err);
+}
+
+static void free_session(void *p)
+{
+    session_free(p);
+}
+
+static void free_node(void *p)
+{
+    struct mnode *n = p;
+
+    map_done(&n->cleaning, NULL);
+    map_done(&n->quarantined, free);
+    node_done(&n->node);
+    free(n);
+}
+
+static void free_image(void *p)
+{
+    image_free(p);
+}
+
+void state_done(struct manager *m)
+{
+    map_done(&m->sessions, free_session);
+    map_done(&m->nodes, free_node);
+    map_done(&m->groups, free);
+    map_done(&m->users, free);
+    map_done(&m->tokens, free);
+    map_done(&m->volumes, free);
+    map_done(&m->images, free_image);
+    map_done(&m->streams, NULL);
+    map_done(&m->idempotency, free);
+    map_done(&m->dirty, NULL);
+}
+
+/* --- finding ------------------------------------------------------------------------------ */
+
+static bool may_see(const struct user *viewer, const char *owner)
+{
+    return viewer->role == ROLE_ADMIN || str_eq(viewer->name, owner);
+}
+
+#define ID_PREFIX_MIN 4
+
+struct match {
+    struct session *exact, *by_num, *by_name, *by_prefix;
+    unsigned prefixes;
+};
+
+static void match_one(struct match *mt, const struct user *viewer, const char *ref, uint64_t num,
+    struct session *s)
+{
+    if (!may_see(viewer, s->owner))
+        return;
+    if (str_eq(s->id, ref))
+        mt->exact = s;
+    if (num && s->num == num)
+        mt->by_num = s;
+    if (str_eq(s->name, ref) && (!mt->by_name || str_eq(s->owner, viewer->name)))
+        if (!mt->by_name || mt->by_name->num < s->num || !str_eq(mt->by_name->owner, viewer->name))
+            mt->by_name = s;
+    if (strlen(ref) >= ID_PREFIX_MIN && str_starts(s->id, ref)) {
+        mt->by_prefix = s;
+        mt->prefixes++;
+    }
+}
+
+struct ended_search {
+    struct manager *m;
+    const struct user *viewer;
+    const char *ref;
+    uint64_t num;
+    struct session *found;
+    unsigned prefixes;
+    struct err *err;
+};
+
+static int ended_match(void *arg, const struct store_doc *doc)
+{
+    struct ended_search *e = arg;
+    _cleanup_(json_decrefp) json_t *body = NULL;
+    bool prefix = strlen(e->ref) >= ID_PREFIX_MIN && str_starts(doc->id, e->ref);
+
+    if (!may_see(e->viewer, doc->owner) || map_get(&e->m->sessions, doc->id))
+        return 0;
+    if (!prefix && !(e->num && doc->num == e->num) && !str_eq(doc->name, e->ref))
+        return 0;
+    if (e->found) { /* lists come newest first: only a second id prefix matters */
+        e->prefixes += prefix;
+        return 0;
+    }
+    if (json_parse(doc->body, strlen(doc->body), SIZE_MAX, &body, e->err) < 0)
+        return -EIO;
+    e->prefixes += prefix;
+    return session_from_json_stored(body, &e->found, e->err);
+}
+
+static int find_ended(struct ended_search *e, struct session **ret, struct err *err)
+{
+    struct store_filter by_name = {.kind = "session", .name = e->ref, .limit = 1000};
+    struct store_filter by_num = {.kind = "session", .before_num = e->num + 1, .limit = 1};
+    struct store_filter any = {.kind = "session", .limit = 100000};
+    int r = 0;
+
+    if (uuid_is_valid(e->ref))
+        r = store_get(e->m->store, "session", e->ref, ended_match, e, err);
+    else if (e->num)
+        r = store_list(e->m->store, &by_num, ended_match, e, err);
+    if (r == -ENOENT)
+        r = 0;
+    if (r == 0 && !e->found)
+        r = store_list(e->m->store, &by_name, ended_match, e, err);
+    if (r == 0 && !e->found && strlen(e->ref) >= ID_PREFIX_MIN)
+        r = store_list(e->m->store, &any, ended_match, e, err);
+    if (r < 0)
+        return r;
+    if (e->prefixes > 1) {
+        session_free(e->found);
+        return err_set(err, -EEXIST, "'%s' fits several sessions; give more of the id", e->ref);
+    }
+    if (!e->found)
+        return err_set(err, -ENOENT, "there is no session '%s'; see 'muster ls --ended'", e->ref);
+    *ret = e->found;
+    return 0;
+}
+
+int session_find(struct manager *m, const struct user *viewer, const char *ref,
+    struct session **ret, struct session **ret_loaded, struct err *err)
+{
+    struct match mt = {0};
+    struct session *s;
+    uint64_t num = 0;
+    int r;
+
+    *ret_loaded = NULL;
+    if (strlen(ref) > NAME_MAX_LEN || !str_is_clean(ref, strlen(ref)))
+        return err_set(err, -ENOENT, "that is no session's id, number or name");
+    if (str_to_u64(ref, INT64_MAX - 1, &num) < 0)
+        num = 0;
+    map_for_each(e, &m->sessions)
+        match_one(&mt, viewer, ref, num, e->value);
+    s = mt.exact ? mt.exact : mt.by_num ? mt.by_num : mt.by_name;
+    if (!s && mt.prefixes > 1)
+        return err_set(err, -EEXIST, "'%s' fits several sessions; give more of the id", ref);
+    if (!s)
+        s = mt.by_prefix;
+    if (!s) {
+        struct ended_search e = {.m = m, .viewer = viewer, .ref = ref, .num = num, .err = err};
+        r = find_ended(&e, &s, err);
+        if (r < 0)
+            return r;
+        *ret_loaded = s;
+    }
+    *ret = s;
+    return 0;
+}
+
+struct volume *volume_find(struct manager *m, const char *owner, const char *name)
+{
+    _cleanup_free_ char *key = volume_key(owner, name);
+
+    return map_get(&m->volumes, key);
+}
+
+char *volume_path(const struct manager *m, const struct volume *v)
+{
+    return xasprintf("%s/%s/%s", m->config.volumes_dir, v->owner, v->name);
+}

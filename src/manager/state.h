@@ -1,0 +1,41 @@
+/*
+ * Between memory and store: loading at start, saving after a change, finding by what people type.
+ */
+#ifndef MANAGER_STATE_H
+#define MANAGER_STATE_H
+
+#include "manager/manager.h"
+
+/* Read everything; make what a first start needs (cluster id, group "default", user "admin" with
+ * STATE/admin.token, STATE/agent.token). Raises the epoch. */
+int state_load(struct manager *m, struct err *err);
+void state_done(struct manager *m);
+
+/* Stage the document, and an event that says what changed ("session.running", "node.up", ...). */
+void session_save(struct manager *m, const struct session *s);
+void node_save(struct manager *m, const struct mnode *n, const char *event);
+void group_save(struct manager *m, const struct group *g);
+void user_save(struct manager *m, const struct user *u);
+void volume_save(struct manager *m, const struct volume *v);
+void image_save(struct manager *m, const struct image *i);
+/* Stage the removal, and free. */
+void volume_forget(struct manager *m, struct volume *v);
+void image_forget(struct manager *m, struct image *i);
+
+/* A new token for the user (or an agent), saved by its hash; text is shown once. */
+#define TOKEN_TEXT_MAX 64
+void token_issue(struct manager *m, const char *user, bool agent, char text[TOKEN_TEXT_MAX]);
+
+/*
+ * The session a person means. Live ones are borrowed; an ended one is read from the store and owned
+ * by *ret_loaded (else NULL). viewer sees their own, an admin everybody's. -ENOENT, or -EEXIST when
+ * an id prefix fits several.
+ */
+int session_find(struct manager *m, const struct user *viewer, const char *ref,
+    struct session **ret, struct session **ret_loaded, struct err *err);
+
+struct volume *volume_find(struct manager *m, const char *owner, const char *name);
+/* Absolute path of a volume's folder. Heap. */
+char *volume_path(const struct manager *m, const struct volume *v);
+
+#endif

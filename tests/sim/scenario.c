@@ -1,0 +1,248 @@
+/* Clusters and queues as text. Test code: bad input stops the program where it is read. */
+#include "sim/scenario.h"
+
+#include "base/buf.h"
+#include "base/strv.h"
+
+static void bad(const char *word)
+{
+    fprintf(stderr, "scenario: cannot read '%s'\n", word);
+    abort();
+}
+
+/* The value of "key=value" if the word is that. */
+static const char *value_of(const char *word, const char *key)
+{
+    size_t n = strlen(key);
+
+    return strncmp(word, key, n) == 0 && word[n] == '=' ? word + n + 1 : NULL;
+}
+
+static uint64_t read_number(const char *text)
+{
+    uint64_t n;
+
+    if (str_to_u64(text, UINT32_MAX, &n) < 0)
+        bad(text);
+    return n;
+}
+
+static uint64_t read_size(const char *text)
+{
+    uint64_t n;
+
+    if (size_parse(text, &n, NULL) < 0)
+        bad(text);
+    return n;
+}
+
+static uint32_t read_cpus(const char *text)
+{
+    uint32_t milli;
+
+    if (cpus_parse(text, &milli, NULL) < 0)
+        bad(text);
+    return milli;
+}
+
+static void add_gpus(struct node *n, const char *text)
+{
+    _cleanup_(strv_freep) char **parts = strv_split(text, '+');
+
+    strv_for_each (part, parts) {
+        char *x = strchr(*part, 'x');
+        uint32_t count;
+
+        if (!x)
+            bad(*part);
+        *x = '\0';
+        count = (uint32_t)read_number(*part);
+        n->gpus = reallocarray(n->gpus, n->capacity.gpus + count, sizeof(*n->gpus));
+        for (uint32_t i = 0; i < count; i++) {
+            struct gpu *g = &n->gpus[n->capacity.gpus];
+
+            *g = (struct gpu){.index = n->capacity.gpus++, .healthy = true};
+            STR_SET(g->model, x + 1);
+        }
+    }
+}
+
+static void set_bad(struct node *n, const char *text)
+{
+    _cleanup_(strv_freep) char **parts = strv_split(text, '+');
+
+    strv_for_each (part, parts)
+        n->gpus[read_number(*part)].healthy = false;
+}
+
+/* "CPUS:MEM:GPU+GPU" */
+static void set_used(struct sched_node *sn, const char *text)
+{
+    _cleanup_(strv_freep) char **parts = strv_split(text, ':');
+    _cleanup_(strv_freep) char **gpus = NULL;
+    struct resources used;
+
+    if (strv_len(parts) != 3)
+        bad(text);
+    used = (struct resources){.cpu_milli = read_cpus(parts[0]), .mem = read_size(parts[1])};
+    gpus = strv_split(parts[2], '+');
+    used.gpus = (uint32_t)strv_len(gpus);
+    strv_for_each (gpu, gpus)
+        sn->gpu_free &= ~(UINT64_C(1) << read_number(*gpu));
+    resources_sub(&sn->free, &used);
+}
+
+static void node_word(struct node *n, const char *word)
+{
+    const char *v;
+
+    if ((v = value_of(word, "group")))
+        STR_SET(n->group, v);
+    else if ((v = value_of(word, "cpus")))
+        n->capacity.cpu_milli = read_cpus(v);
+    else if ((v = value_of(word, "mem")))
+        n->capacity.mem = read_size(v);
+    else if ((v = value_of(word, "gpus")))
+        add_gpus(n, v);
+    else if ((v = value_of(word, "bad")))
+        set_bad(n, v);
+    else if ((v = value_of(word, "state"))) {
+        if (node_state_parse(v, &n->state) < 0)
+            bad(word);
+    } else if (str_eq(word, "drained"))
+        n->drained = true;
+    else if (!value_of(word, "used"))
+        bad(word);
+}
+
+static void add_node(struct scenario *sc, char **words)
+{
+    struct node *n = &sc->nodes[sc->node_count];
+    struct sched_node *sn = &sc->sched_nodes[sc->node_count++];
+
+    assert(sc->node_count <= SCENARIO_MAX);
+    *n = (struct node){
+        .group = "default", .capacity = {.cpu_milli = 8000, .mem = UINT64_C(1) << 35}};
+    STR_SET(n->name, words[1]);
+    strv_for_each (word, words + 2)
+        node_word(n, *word);
+    *sn = (struct sched_node){.node = n, .free = n->capacity};
+    sn->gpu_free = n->capacity.gpus ? UINT64_MAX >> (64 - n->capacity.gpus) : 0;
+    strv_for_each (word, words + 2)
+        if (value_of(*word, "used"))
+            set_used(sn, value_of(*word, "used"));
+}
+
+static void session_word(struct session *s, const char *word)
+{
+    const char *v;
+
+    if ((v = value_of(word, "group")))
+        STR_SET(s->group, v);
+    else if ((v = value_of(word, "cpus")))
+        s->each.cpu_milli = read_cpus(v);
+    else if ((v = value_of(word, "mem")))
+        s->each.mem = read_size(v);
+    else if ((v = value_of(word, "gpus")))
+        s->each.gpus = (uint32_t)read_number(v);
+    else if ((v = value_of(word, "size")))
+        s->size = (uint32_t)read_number(v);
+    else if ((v = value_of(word, "model")))
+        STR_SET(s->gpu_model, v);
+    else if (!(v = value_of(word, "mode")) || session_mode_parse(v, &s->mode) < 0)
+        bad(word);
+}
+
+static void add_session(struct scenario *sc, char **words)
+{
+    struct session *s = session_new();
+
+    assert(sc->session_count < SCENARIO_MAX);
+    sc->sessions[sc->session_count++] = s;
+    STR_SET(s->name, words[1]);
+    STR_SET(s->group, "default");
+    s->size = 1;
+    s->mode = MODE_MULTI_NODE;
+    s->each = (struct resources){.cpu_milli = 1000, .mem = UINT64_C(1) << 30};
+    strv_for_each (word, words + 2)
+        session_word(s, *word);
+}
+
+void scenario_parse(struct scenario *sc, const char *text)
+{
+    _cleanup_(strv_freep) char **lines = strv_split(text, '\n');
+
+    *sc = (struct scenario){0};
+    strv_for_each (line, lines) {
+        _cleanup_(strv_freep) char **words = strv_split(*line, ' ');
+
+        if (!words || !words[0][0] || words[0][0] == '#')
+            continue;
+        if (str_eq(words[0], "node") && words[1])
+            add_node(sc, words);
+        else if (str_eq(words[0], "session") && words[1])
+            add_session(sc, words);
+        else
+            bad(*line);
+    }
+}
+
+void scenario_done(struct scenario *sc)
+{
+    for (size_t i = 0; i < sc->node_count; i++)
+        node_done(&sc->nodes[i]);
+    for (size_t i = 0; i < sc->session_count; i++)
+        session_free(sc->sessions[i]);
+}
+
+char *scenario_gpus(uint64_t bits, char text[256])
+{
+    size_t n = 0;
+
+    text[0] = '\0';
+    for (unsigned i = 0; i < 64; i++)
+        if (bits & (UINT64_C(1) << i))
+            n += (size_t)snprintf(text + n, 256 - n, "%s%u", n ? "," : "", i);
+    return text;
+}
+
+static void print_decision(struct buf *out, const struct sched_decision *d)
+{
+    char gpus[256], name[16];
+
+    if (!d->placed) {
+        buf_printf(out, "%s waits: %s: %s (largest now: %u)\n", d->session->name, d->code, d->text,
+            d->largest);
+        return;
+    }
+    buf_printf(out, "%s goes to", d->session->name);
+    for (uint32_t i = 0; i < d->session->size; i++) {
+        container_name_make(i, name);
+        buf_printf(out, " %s=%s", name, d->shares[i].node->name);
+        if (d->shares[i].gpus)
+            buf_printf(out, "[%s]", scenario_gpus(d->shares[i].gpus, gpus));
+    }
+    buf_puts(out, "\n");
+}
+
+char *scenario_decide(struct scenario *sc)
+{
+    struct sched_snapshot snap = {
+        .nodes = sc->sched_nodes,
+        .node_count = sc->node_count,
+        .pending = (const struct session *const *)sc->sessions,
+        .pending_count = sc->session_count,
+    };
+    struct buf out = BUF_INIT(1 << 20);
+    struct sched_decision *d;
+    size_t count;
+
+    sched_pass(&snap, &d, &count);
+    assert(count == sc->session_count);
+    for (size_t i = 0; i < count; i++) {
+        assert(d[i].session == sc->sessions[i]);
+        print_decision(&out, &d[i]);
+    }
+    sched_free(d, count);
+    return buf_take(&out);
+}
