@@ -4,9 +4,9 @@
  * (conmon's _OCI_SYNCPIPE protocol). It stays in the agent's control group: it is the node's
  * process, not the container's.
  *
- * conmon must go on when the agent dies while it creates. So the pipe is a FIFO that conmon has open
- * for reading, too (a write never becomes SIGPIPE), and is locked through the same descriptor: a
- * later agent finds it locked until that conmon has ended or answered.
+ * conmon must go on when the agent dies while it creates. So the pipe is a FIFO that conmon has
+ * open for reading, too (a write never becomes SIGPIPE), and is locked through the same descriptor:
+ * a later agent finds it locked until that conmon has ended or answered.
  */
 #include "agent/ct/conmon.h"
 
@@ -196,8 +196,8 @@ static int await_reply(int fd, pid_t *ret_pid, struct err *err)
     return r < 0 ? err_sys(err, r, "cannot hear from conmon") : parse_reply(&reply, ret_pid, err);
 }
 
-int conmon_create(const struct runtime *rt, const char *id, const char *name, pid_t *ret_pid,
-    struct err *err)
+int conmon_create(
+    const struct runtime *rt, const char *id, const char *name, pid_t *ret_pid, struct err *err)
 {
     _cleanup_(strv_freep) char **argv = command(rt, id, name);
     int fd, reader, r = make_folders(rt, id, err);

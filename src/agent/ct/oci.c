@@ -67,8 +67,8 @@ static json_t *process(void)
     static const char *const argv[] = {INIT_PATH, NULL};
 
     return json_pack("{s:b, s:{s:i, s:i}, s:o, s:o, s:s, s:o, s:b, s:i}", "terminal", 0, "user",
-        "uid", 0, "gid", 0, "args", words(argv), "env", words(init_env), "cwd", "/",
-        "capabilities", oci_capability_sets(true), "noNewPrivileges", 0, "oomScoreAdj", 0);
+        "uid", 0, "gid", 0, "args", words(argv), "env", words(init_env), "cwd", "/", "capabilities",
+        oci_capability_sets(true), "noNewPrivileges", 0, "oomScoreAdj", 0);
 }
 
 /* options: words with commas between. */
@@ -82,8 +82,8 @@ static void add_mount(
             "options", words((const char *const *)v)));
 }
 
-static void add_kernel_mounts(json_t *list, const struct runtime *rt, const struct assignment *a,
-    const char *id)
+static void add_kernel_mounts(
+    json_t *list, const struct runtime *rt, const struct assignment *a, const char *id)
 {
     _cleanup_free_ char *shm = xasprintf(
         "nosuid,noexec,nodev,mode=1777,size=%ju", (uintmax_t)(a->shm ? a->shm : SHM_DEFAULT));
@@ -171,13 +171,13 @@ static json_t *device_rules(const struct runtime_extra *extra)
     for (uint32_t i = 0; i < extra->device_count; i++)
         json_array_append_new(list,
             json_pack("{s:b, s:s, s:I, s:I, s:s}", "allow", 1, "type", "c", "major",
-                (json_int_t)extra->devices[i].major, "minor",
-                (json_int_t)extra->devices[i].minor, "access", "rw"));
+                (json_int_t)extra->devices[i].major, "minor", (json_int_t)extra->devices[i].minor,
+                "access", "rw"));
     return list;
 }
 
-static json_t *resources(const struct runtime *rt, const struct assignment *a,
-    const struct runtime_extra *extra)
+static json_t *resources(
+    const struct runtime *rt, const struct assignment *a, const struct runtime_extra *extra)
 {
     json_int_t quota = (json_int_t)a->each.cpu_milli * CPU_PERIOD_USEC / 1000;
     json_int_t shares = MAX_OF((json_int_t)a->each.cpu_milli * 1024 / 1000, (json_int_t)2);

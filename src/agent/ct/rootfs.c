@@ -55,8 +55,8 @@ static int make_folders(const struct rootfs_dirs *d, const char *id, struct err 
     return r;
 }
 
-static int write_layers(const struct rootfs_dirs *d, const struct assignment *a, const char *id,
-    struct err *err)
+static int write_layers(
+    const struct rootfs_dirs *d, const struct assignment *a, const char *id, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 20);
     char path[CT_PATH_MAX];
@@ -67,8 +67,8 @@ static int write_layers(const struct rootfs_dirs *d, const struct assignment *a,
         ct_run_path(d, id, BLOB_LIST_FILE, path), b.data ? b.data : "", b.len, 0600, err);
 }
 
-static int make_stack(const struct rootfs_dirs *d, const struct assignment *a, const char *id,
-    struct err *err)
+static int make_stack(
+    const struct rootfs_dirs *d, const struct assignment *a, const char *id, struct err *err)
 {
     int r = write_layers(d, a, id, err);
 

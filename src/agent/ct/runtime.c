@@ -37,11 +37,11 @@
 #define STARTING_FILE "starting"
 
 /* Run the OCI runtime with its fixed arguments and these. */
-static int run_runtime(const struct runtime *rt, const char *verb, const char *option,
-    const char *id, struct err *err)
+static int run_runtime(
+    const struct runtime *rt, const char *verb, const char *option, const char *id, struct err *err)
 {
-    const char *argv[] = {rt->crun, "--root", rt->root, "--cgroup-manager=cgroupfs", verb, option,
-        id, NULL};
+    const char *argv[] = {
+        rt->crun, "--root", rt->root, "--cgroup-manager=cgroupfs", verb, option, id, NULL};
     struct proc p = {.argv = argv};
 
     if (!option) {
@@ -91,7 +91,8 @@ static int make_extra_points(const struct runtime *rt, const struct assignment *
         if (stat(source, &st) < 0)
             return err_sys(err, -errno, "cannot mount '%.100s' in the container", source);
         if (volume_covers(a, colon + 1))
-            return err_set(err, -EINVAL, "a volume covers '%.100s', which the GPUs need", colon + 1);
+            return err_set(
+                err, -EINVAL, "a volume covers '%.100s', which the GPUs need", colon + 1);
         if (S_ISDIR(st.st_mode))
             r = MIN_OF(dir = guest_dir(&g, colon + 1, err), 0);
         else
@@ -184,8 +185,8 @@ static bool has_run(const struct runtime *rt, const char *id)
     struct init_record record;
 
     return is_marked(rt, id, STARTED_FILE) ||
-           (rootfs_read_record(&rt->dirs, id, &record, NULL) == 0 &&
-               (record.started || record.start_failed));
+        (rootfs_read_record(&rt->dirs, id, &record, NULL) == 0 &&
+            (record.started || record.start_failed));
 }
 
 /* Whether there is a container to go on with; what is no use is taken away. */
@@ -229,7 +230,8 @@ int runtime_start(const struct runtime *rt, const struct assignment *a,
 
 static int remove_files(const struct runtime *rt, const char *id, struct err *err)
 {
-    static const char *const files[] = {"pid", "conmon.pid", "init", "sync", STARTED_FILE, STARTING_FILE};
+    static const char *const files[] = {
+        "pid", "conmon.pid", "init", "sync", STARTED_FILE, STARTING_FILE};
     char path[CT_PATH_MAX];
     int r;
 
@@ -256,8 +258,8 @@ static int forget(const struct runtime *rt, const char *id, struct err *err)
     return fs_remove_tree(path, err);
 }
 
-int runtime_remove(const struct runtime *rt, const char *session_id, const char *container_id,
-    struct err *err)
+int runtime_remove(
+    const struct runtime *rt, const char *session_id, const char *container_id, struct err *err)
 {
     _cleanup_free_ char *group = NULL;
     int r = ct_check_id("container", container_id, err);

@@ -157,8 +157,8 @@ static int find_around(const struct assignment *a, uint32_t i)
     return best;
 }
 
-static int open_point(
-    const struct assignment *a, const struct guest *g, const int *mounts, uint32_t i, struct err *err)
+static int open_point(const struct assignment *a, const struct guest *g, const int *mounts,
+    uint32_t i, struct err *err)
 {
     const char *target = a->mounts[i].target;
     int around = find_around(a, i);

@@ -26,8 +26,9 @@ TEST(an_images_own_work_is_replaced_whatever_its_uid)
 
 TEST(an_images_own_uid_1000_is_replaced_however_it_is_written)
 {
-    check(0, "u:x:1000:5::/:/bin/sh\nv:x:01000:5::/:/bin/sh\nw:x:+1000:5::/:/bin/sh\n"
-             "k:x:10000:1000::/:/bin/sh\nl:x:100:5::/:/bin/sh\n",
+    check(0,
+        "u:x:1000:5::/:/bin/sh\nv:x:01000:5::/:/bin/sh\nw:x:+1000:5::/:/bin/sh\n"
+        "k:x:10000:1000::/:/bin/sh\nl:x:100:5::/:/bin/sh\n",
         "k:x:10000:1000::/:/bin/sh\nl:x:100:5::/:/bin/sh\n"
         "work:x:1000:1000::/home/work:/bin/bash\n");
     check(1, "u:x:1000:a,b\n", "work:x:1000:\n");
@@ -41,11 +42,13 @@ TEST(a_name_that_only_begins_with_work_stays)
 
 TEST(lines_that_are_none_are_left_out)
 {
-    static const char text[] = "garbage\n\nroot:x:0:0:root:/root:/bin/sh\nz\0:x:1:\nlast:x:2:2::/:/";
+    static const char text[] =
+        "garbage\n\nroot:x:0:0:root:/root:/bin/sh\nz\0:x:1:\nlast:x:2:2::/:/";
     char *out = accounts_edit(&account_files[0], text, sizeof(text) - 1, "/bin/sh");
 
-    assert_string_equal(out, "root:x:0:0:root:/root:/bin/sh\nlast:x:2:2::/:/\n"
-                             "work:x:1000:1000::/home/work:/bin/sh\n");
+    assert_string_equal(out,
+        "root:x:0:0:root:/root:/bin/sh\nlast:x:2:2::/:/\n"
+        "work:x:1000:1000::/home/work:/bin/sh\n");
     free(out);
 }
 

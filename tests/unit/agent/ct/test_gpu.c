@@ -90,7 +90,8 @@ TEST(pretend_gpus_are_the_same_each_time)
 TEST(a_description_of_gpus_that_is_none_is_refused)
 {
     static const char *const bad[] = {"fake", "fakes", "all", ""};
-    static const char *const bad_fakes[] = {"fake:h100", "fake:h100:0", "fake:h100:65", "fake:h100:x"};
+    static const char *const bad_fakes[] = {
+        "fake:h100", "fake:h100:0", "fake:h100:65", "fake:h100:x"};
     struct gpu *list = NULL;
     struct err err;
     uint32_t n = 0;
@@ -142,34 +143,33 @@ TEST(a_gpu_that_is_not_there_is_refused)
         "there is no GPU 9 on this node");
 }
 
-static const char cdi[] =
-    "cdiVersion: 0.5.0\n"
-    "kind: nvidia.com/gpu\n"
-    "devices:\n"
-    "- name: \"0\"\n"
-    "  containerEdits:\n"
-    "    deviceNodes: [{path: /dev/nvidia0, major: 195, minor: 0}]\n"
-    "- name: GPU-bbbb\n"
-    "  containerEdits:\n"
-    "    deviceNodes:\n"
-    "    - path: /dev/nvidia7\n"
-    "      hostPath: /dev/x/nvidia7\n"
-    "      major: 195\n"
-    "      minor: 7\n"
-    "containerEdits:\n"
-    "  deviceNodes:\n"
-    "  - {path: /dev/nvidiactl, major: 195, minor: 255}\n"
-    "  env:\n"
-    "  - NVIDIA_VISIBLE_DEVICES=void\n"
-    "  - LIBS=here\n"
-    "  mounts:\n"
-    "  - hostPath: /usr/lib/libcuda.so.550\n"
-    "    containerPath: /usr/lib/x/libcuda.so.550\n"
-    "    options: [ro, nosuid, nodev, bind]\n"
-    "  hooks:\n"
-    "  - hookName: createContainer\n"
-    "    path: /usr/bin/nvidia-ctk\n"
-    "    args: [nvidia-ctk, hook, update-ldcache]\n";
+static const char cdi[] = "cdiVersion: 0.5.0\n"
+                          "kind: nvidia.com/gpu\n"
+                          "devices:\n"
+                          "- name: \"0\"\n"
+                          "  containerEdits:\n"
+                          "    deviceNodes: [{path: /dev/nvidia0, major: 195, minor: 0}]\n"
+                          "- name: GPU-bbbb\n"
+                          "  containerEdits:\n"
+                          "    deviceNodes:\n"
+                          "    - path: /dev/nvidia7\n"
+                          "      hostPath: /dev/x/nvidia7\n"
+                          "      major: 195\n"
+                          "      minor: 7\n"
+                          "containerEdits:\n"
+                          "  deviceNodes:\n"
+                          "  - {path: /dev/nvidiactl, major: 195, minor: 255}\n"
+                          "  env:\n"
+                          "  - NVIDIA_VISIBLE_DEVICES=void\n"
+                          "  - LIBS=here\n"
+                          "  mounts:\n"
+                          "  - hostPath: /usr/lib/libcuda.so.550\n"
+                          "    containerPath: /usr/lib/x/libcuda.so.550\n"
+                          "    options: [ro, nosuid, nodev, bind]\n"
+                          "  hooks:\n"
+                          "  - hookName: createContainer\n"
+                          "    path: /usr/bin/nvidia-ctk\n"
+                          "    args: [nvidia-ctk, hook, update-ldcache]\n";
 
 TEST(a_cdi_specification_says_what_a_gpu_needs)
 {
@@ -225,14 +225,13 @@ TEST(a_cdi_specification_that_is_wrong_says_where)
     assert_cdi_fails("a: &x [1]\nb: *x\n", true, "line 2: an alias is not taken here");
     assert_cdi_fails("kind: [\n", true, "line 2: did not find expected node content");
     assert_cdi_fails("? [a]\n: b\n", true, "line 1: a key must be a word");
-    assert_cdi_fails("kind: nvidia.com/gpu\n", false,
-        "the CDI specification has no device '1' or 'GPU-bbbb'");
+    assert_cdi_fails(
+        "kind: nvidia.com/gpu\n", false, "the CDI specification has no device '1' or 'GPU-bbbb'");
     assert_cdi_fails(GPU_1 "deviceNodes: [{path: /etc/passwd, major: 1, minor: 1}]}}]\n", false,
         "a device node belongs below /dev, not at '/etc/passwd'");
     assert_cdi_fails(GPU_1 "mounts: [{hostPath: etc, containerPath: /x}]}}]\n", false,
         "a mount needs absolute paths, not 'etc' and '/x'");
-    assert_cdi_fails(
-        GPU_1 "env: [NOVALUE]}}]\n", false, "an 'env' entry must be NAME=VALUE");
+    assert_cdi_fails(GPU_1 "env: [NOVALUE]}}]\n", false, "an 'env' entry must be NAME=VALUE");
 }
 
 TEST(without_cdi_the_driver_tells_the_device_node)
@@ -272,8 +271,8 @@ TEST(yaml_becomes_json)
     assert_string_equal(have, "{\"a\":1,\"b\":[\"x\",\"2\",true,null,-7],\"c\":{\"d\":\"e f\"}}");
     free(have);
     json_decref(doc);
-    assert_fails(yaml_to_json(text, strlen(text), 10, &doc, &err), &err, -EFBIG,
-        "larger than 10 bytes");
+    assert_fails(
+        yaml_to_json(text, strlen(text), 10, &doc, &err), &err, -EFBIG, "larger than 10 bytes");
     assert_fails(yaml_to_json("", 0, 10, &doc, &err), &err, -EINVAL, "an empty document");
 }
 
@@ -285,8 +284,8 @@ TEST(yaml_nested_too_deeply_is_refused)
 
     memset(text, '[', 100);
     memset(text + 100, ']', 100);
-    assert_fails(yaml_to_json(text, 200, 1000, &doc, &err), &err, -EINVAL,
-        "line 1: nested too deeply");
+    assert_fails(
+        yaml_to_json(text, 200, 1000, &doc, &err), &err, -EINVAL, "line 1: nested too deeply");
 }
 
 #define GPU_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -13,8 +13,8 @@ static int setup(void **state UNUSED)
     unit_dir_init(dir);
     assert_int_equal(chdir(dir), 0);
     assert_int_equal(mkdir("root", 0755) | mkdir("host", 0755), 0);
-    guest = (struct guest){.root = open("root", O_PATH | O_DIRECTORY), .owner = getuid(),
-        .work = getuid()};
+    guest = (struct guest){
+        .root = open("root", O_PATH | O_DIRECTORY), .owner = getuid(), .work = getuid()};
     return guest.root < 0;
 }
 
@@ -180,7 +180,8 @@ TEST(only_a_small_regular_file_is_read)
     assert_int_equal(mkdir("root/etc", 0755) | mkfifo("root/fifo", 0644), 0);
     unit_write("root/etc/real", "text");
     unit_write("host/secret", "secret");
-    assert_int_equal(symlink("/etc/real", "root/inside") | symlink("../../host/secret", "root/out"), 0);
+    assert_int_equal(
+        symlink("/etc/real", "root/inside") | symlink("../../host/secret", "root/out"), 0);
     fd = open("root/huge", O_CREAT | O_WRONLY, 0644);
     assert_int_equal(ftruncate(fd, (off_t)10 << 30), 0);
     close(fd);

@@ -11,7 +11,10 @@ static int setup(void **state UNUSED)
 
     unit_dir_init(dir);
     rt = (struct runtime){.dirs = {.run = "/run/m", .state = "/var/m", .guest = "/usr/lib/m"},
-        .cgroup = "muster/x", .pids_max = 321, .crun = "/usr/bin/crun", .root = "/run/m/crun"};
+        .cgroup = "muster/x",
+        .pids_max = 321,
+        .crun = "/usr/bin/crun",
+        .root = "/run/m/crun"};
     snprintf(path, sizeof(path), "%s/seccomp.json", dir);
     unit_write(path, "{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": []}");
     snprintf(rt.seccomp, sizeof(rt.seccomp), "%s", path);
@@ -29,7 +32,8 @@ static json_t *config(const struct runtime_extra *extra)
     struct err err = ERR_INIT;
     json_t *doc = NULL;
 
-    assert_ok(runtime_config(&rt, &fixture, &fixture_container, "/run/m/netns/n", extra, &doc, &err),
+    assert_ok(
+        runtime_config(&rt, &fixture, &fixture_container, "/run/m/netns/n", extra, &doc, &err),
         &err);
     return doc;
 }
@@ -57,7 +61,8 @@ TEST(limits_are_what_was_asked)
     json_t *doc = config(NULL);
     json_t *res = json_object_get(json_object_get(doc, "linux"), "resources");
 
-    assert_json(json_object_get(res, "cpu"), "{\"quota\":150000,\"period\":100000,\"shares\":1536}");
+    assert_json(
+        json_object_get(res, "cpu"), "{\"quota\":150000,\"period\":100000,\"shares\":1536}");
     assert_int_equal(json_u64_or(json_object_get(res, "memory"), "limit", 0), 1 << 30);
     assert_json(json_object_get(res, "pids"), "{\"limit\":321}");
     assert_json(json_object_get(res, "devices"), "[{\"allow\":false,\"access\":\"rwm\"}]");
@@ -74,8 +79,8 @@ TEST(ids_and_namespaces_are_the_containers_own)
         "[{\"containerID\":0,\"hostID\":268435456,\"size\":1000},"
         "{\"containerID\":1000,\"hostID\":20001,\"size\":1},"
         "{\"containerID\":1001,\"hostID\":268436457,\"size\":64535}]");
-    assert_true(json_equal(
-        json_object_get(part, "uidMappings"), json_object_get(part, "gidMappings")));
+    assert_true(
+        json_equal(json_object_get(part, "uidMappings"), json_object_get(part, "gidMappings")));
     assert_json(json_object_get(part, "namespaces"),
         "[{\"type\":\"pid\"},{\"type\":\"ipc\"},{\"type\":\"uts\"},{\"type\":\"mount\"},"
         "{\"type\":\"cgroup\"},{\"type\":\"user\"},"
@@ -110,8 +115,8 @@ TEST(devices_are_bound_and_allowed_one_by_one)
     struct runtime_extra extra = {.devices = &d, .device_count = 1, .mounts = mounts};
     json_t *doc = config(&extra);
 
-    assert_json(json_object_get(
-                    json_object_get(json_object_get(doc, "linux"), "resources"), "devices"),
+    assert_json(
+        json_object_get(json_object_get(json_object_get(doc, "linux"), "resources"), "devices"),
         "[{\"allow\":false,\"access\":\"rwm\"},{\"allow\":true,\"type\":\"c\",\"major\":195,"
         "\"minor\":3,\"access\":\"rw\"}]");
     assert_json(find_mount(doc, "/dev/nvidia3"),

@@ -9,7 +9,8 @@ TEST(paths_lie_below_the_containers_folders)
     char path[CT_PATH_MAX];
 
     assert_string_equal(ct_run_path(&d, ID, "", path), "/run/muster/ct/" ID);
-    assert_string_equal(ct_run_path(&d, ID, "etc/record", path), "/run/muster/ct/" ID "/etc/record");
+    assert_string_equal(
+        ct_run_path(&d, ID, "etc/record", path), "/run/muster/ct/" ID "/etc/record");
     assert_string_equal(ct_state_path(&d, ID, "upper", path), "/var/lib/muster/ct/" ID "/upper");
     assert_string_equal(ct_path("/run/muster", "ns", path), "/run/muster/ns");
 }

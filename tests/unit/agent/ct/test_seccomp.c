@@ -32,24 +32,26 @@ static void check(const char *text, const char *want)
 #define ARCH "SCMP_ARCH_AARCH64"
 #define HERE "arm64"
 #endif
-#define WANT                                                                                       \
-    "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"defaultErrnoRet\":38,\"architectures\":[\"" ARCH       \
+#define WANT \
+    "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"defaultErrnoRet\":38,\"architectures\":[\"" ARCH \
     "\"],\"syscalls\":["
 
 TEST(rules_of_the_same_kind_become_one)
 {
-    check(HEAD "{\"names\":[\"a\"],\"action\":\"SCMP_ACT_ALLOW\",\"args\":[],\"comment\":\"\"},"
-               "{\"names\":[\"b\"],\"action\":\"SCMP_ACT_ALLOW\"},"
-               "{\"names\":[\"c\"],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":1,\"errno\":\"EPERM\"}]}",
+    check(HEAD
+        "{\"names\":[\"a\"],\"action\":\"SCMP_ACT_ALLOW\",\"args\":[],\"comment\":\"\"},"
+        "{\"names\":[\"b\"],\"action\":\"SCMP_ACT_ALLOW\"},"
+        "{\"names\":[\"c\"],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":1,\"errno\":\"EPERM\"}]}",
         WANT "{\"names\":[\"a\",\"b\"],\"action\":\"SCMP_ACT_ALLOW\"},"
              "{\"names\":[\"c\"],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":1}]}");
 }
 
 TEST(arguments_are_kept_and_keep_rules_apart)
 {
-    check(HEAD "{\"names\":[\"p\"],\"action\":\"SCMP_ACT_ALLOW\",\"args\":[{\"index\":0,\"value\":8,"
-               "\"valueTwo\":0,\"op\":\"SCMP_CMP_EQ\"}]},"
-               "{\"names\":[\"q\"],\"action\":\"SCMP_ACT_ALLOW\"}]}",
+    check(HEAD
+        "{\"names\":[\"p\"],\"action\":\"SCMP_ACT_ALLOW\",\"args\":[{\"index\":0,\"value\":8,"
+        "\"valueTwo\":0,\"op\":\"SCMP_CMP_EQ\"}]},"
+        "{\"names\":[\"q\"],\"action\":\"SCMP_ACT_ALLOW\"}]}",
         WANT "{\"names\":[\"p\"],\"action\":\"SCMP_ACT_ALLOW\",\"args\":[{\"index\":0,\"value\":8,"
              "\"valueTwo\":0,\"op\":\"SCMP_CMP_EQ\"}]},"
              "{\"names\":[\"q\"],\"action\":\"SCMP_ACT_ALLOW\"}]}");
@@ -67,7 +69,8 @@ TEST(capabilities_decide)
 
 TEST(architectures_and_kernels_decide)
 {
-    check(HEAD "{\"names\":[\"a\"],\"action\":\"A\",\"includes\":{\"arches\":[\"" HERE "\",\"x32\"]}},"
+    check(HEAD "{\"names\":[\"a\"],\"action\":\"A\",\"includes\":{\"arches\":[\"" HERE
+               "\",\"x32\"]}},"
                "{\"names\":[\"b\"],\"action\":\"B\",\"includes\":{\"arches\":[\"s390x\"]}},"
                "{\"names\":[\"c\"],\"action\":\"C\",\"includes\":{\"minKernel\":\"4.8\"}},"
                "{\"names\":[\"d\"],\"action\":\"D\",\"includes\":{\"minKernel\":\"99.0\"}},"

@@ -28,11 +28,11 @@ TEST(the_environment_is_one_line_with_a_prompt)
 
 TEST(quotes_and_backslashes_are_escaped)
 {
-    char *env[] = {(char *)"Q=a\"b", (char *)"S=\\x\\", (char *)"H=# 'c'", (char *)"PS1=mine> ", NULL};
+    char *env[] = {
+        (char *)"Q=a\"b", (char *)"S=\\x\\", (char *)"H=# 'c'", (char *)"PS1=mine> ", NULL};
     char *line = set_env_line(env, "main1");
 
-    assert_string_equal(
-        line, "SetEnv \"Q=a\\\"b\" \"S=\\\\x\\\\\" \"H=# 'c'\" \"PS1=mine> \"");
+    assert_string_equal(line, "SetEnv \"Q=a\\\"b\" \"S=\\\\x\\\\\" \"H=# 'c'\" \"PS1=mine> \"");
     free(line);
 }
 
@@ -62,8 +62,9 @@ TEST(known_hosts_has_every_name_and_address)
 {
     char *text = sshconf_known_hosts(&fixture);
 
-    assert_string_equal(text, "main1,10.128.0.2 ssh-ed25519 AAAAC3Nz\n"
-                              "sub1,10.128.0.3 ssh-ed25519 AAAAC3Nz\n");
+    assert_string_equal(text,
+        "main1,10.128.0.2 ssh-ed25519 AAAAC3Nz\n"
+        "sub1,10.128.0.3 ssh-ed25519 AAAAC3Nz\n");
     free(text);
 }
 
