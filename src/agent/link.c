@@ -159,7 +159,7 @@ static void say_hello(struct agent *ag)
     h->gpus = xmemdup(ag->gpus, ag->gpu_count * sizeof(*ag->gpus));
     STR_SET(h->addr_mgmt, ag->config.addr_mgmt);
     STR_SET(h->addr_fabric, ag->config.addr_fabric);
-    h->fabric_mtu = ag->node_net.fabric_mtu;
+    h->fabric_mtu = MIN_OF(ag->node_net.fabric_mtu, UINT16_MAX); /* that of lo is more */
     h->inventory = xnew_array(struct link_session, map_count(&ag->sessions));
     map_for_each(e, &ag->sessions)
         fill_session(&h->inventory[h->inventory_count++], e->value);

@@ -14,7 +14,7 @@
 #include "base/strv.h"
 #include "base/work.h"
 
-#define LOGIN_USEC (10 * 60 * USEC_PER_SEC) /* the manager's deadline is the shorter one */
+#define LOGIN_USEC (60 * USEC_PER_SEC) /* from init's start to a login on this node */
 
 struct job {
     struct sess *s;
@@ -53,8 +53,8 @@ static void say(struct ct *c, const char *text)
     ct_report(c, c->report.state);
 }
 
-/* A step failed: the session is of no use any more; every container that did not come up says why. */
-static void session_failed(struct sess *s, struct ct *c, const struct err *err)
+/* Every container that did not come up says why. */
+void session_failed(struct sess *s, struct ct *c, const struct err *err)
 {
     bool stopped = cancelled(s);
 
@@ -68,26 +68,6 @@ static void session_failed(struct sess *s, struct ct *c, const struct err *err)
 }
 
 /* --- second half: a container, once edge and root are there ------------------------------- */
-
-static int login_peers(struct agent *ag, struct sess *s, const struct assigned_container *spec,
-    const char *netns, struct err *err)
-{
-    uint64_t deadline = clock_mono_usec() + LOGIN_USEC;
-
-    for (uint32_t i = 0; i < s->a->peer_count; i++) {
-        const struct assigned_peer *p = &s->a->peers[i];
-        bool self = p->ip == s->a->peers[spec->rank].ip;
-        bool elsewhere = !str_eq(p->node, s->a->peers[spec->rank].node);
-        int r;
-        /* Each logs in to itself; main1 to those on other nodes too, through the network. */
-        if (!self && !(spec->rank == 0 && elsewhere))
-            continue;
-        r = ready_login(&ag->rt.dirs, netns, spec->id, p->ip, deadline, &s->cancel, err);
-        if (r < 0)
-            return err_prefix(err, "SSH login to %s", p->name);
-    }
-    return 0;
-}
 
 static int run_container(void *arg, struct err *err)
 {
@@ -109,7 +89,8 @@ static int run_container(void *arg, struct err *err)
     if (r == 0)
         r = runtime_state(&ag->rt, s->a->session, spec->id, &j->state, err);
     if (r == 0)
-        r = login_peers(ag, s, spec, netns, err);
+        r = ready_login(&ag->rt.dirs, netns, spec->id, s->a->peers[spec->rank].ip,
+            clock_mono_usec() + LOGIN_USEC, &s->cancel, err);
     if (r == 0)
         r = crash_point("container.after_login", err);
     return r;
@@ -131,8 +112,7 @@ static void container_is_up(void *arg, int result, const struct err *err)
         log_warning("session %s: %s: %s", s->a->session, c->spec->name, err_text(err));
         session_failed(s, c, err);
     } else if (c->report.state != CONTAINER_EXITED) {
-        c->report.text[0] = '\0';
-        ct_report(c, CONTAINER_READY);
+        peers_login(c);
     }
     spec_write(s, NULL);
     sess_work(s);

@@ -17,7 +17,7 @@ from harness import leftovers
 from harness.cluster import Cluster
 from harness.images import image_file
 
-IMAGES = ("base", "nolibc", "uid1000", "mpi")
+IMAGES = os.environ.get("MUSTER_TEST_IMAGES", "base,nolibc,uid1000,mpi").split(",")
 
 # What a running cluster keeps for its next session: an image's blobs stay mounted on a node.
 KEPT_BY_NODES = (r"^mount \S+/run/n\d+/blob/",)
@@ -78,8 +78,8 @@ def template():
         cluster.start()
         for name in IMAGES:
             cluster.cli("image", "import", image_file(name), "--name", name, check=0, timeout=300)
-        cluster.add_user("alice", 20001)
-        cluster.add_user("bob", 20002)
+        cluster.add_user("alice", 20011)
+        cluster.add_user("bob", 20012)
         users = dict(cluster.users)
         cluster.manager.stop()
         shutil.copytree(cluster.dir / "manager", folder / "manager", symlinks=True)

@@ -146,6 +146,7 @@ class Cluster:
         self.admin_token = ""
         for name in ("log", "run", "reports", "volumes", "nodes"):
             (self.dir / name).mkdir()
+        (self.dir / "none.yaml").write_text("{}\n")  # whatever is in /etc/muster is not for tests
         (self.dir / "volumes").chmod(0o711)
         (self.dir / "nodes").chmod(0o711)
         (self.dir / "run").chmod(0o711)
@@ -155,13 +156,14 @@ class Cluster:
         leftovers.own(rf"\b{self.tag}-|\b{self.tag}n\d|/muster/{self.tag}")
         self.manager = Daemon(
             self, "manager", BUILD / "src/manager/musterd",
-            {"config": "/dev/null", "listen": ["127.0.0.1:7480", f"{MGMT}.254:7480"],
+            {"config": self.dir / "none.yaml", "listen": ["127.0.0.1:7480", f"{MGMT}.254:7480"],
              "state-dir": self.dir / "manager", "volumes-dir": self.dir / "volumes",
+             "import-program": BUILD / "src/image/muster-import",
              "log-level": "debug", **MANAGER_OPTIONS, **(manager or {})}, f"{self.tag}-hub")
         self.agents = {}
         for i, name in enumerate(self.node_names, 1):
             options = {
-                "config": "/dev/null", "name": name, "manager": f"http://{MGMT}.254:7480",
+                "config": self.dir / "none.yaml", "name": name, "manager": f"http://{MGMT}.254:7480",
                 "token-file": self.dir / "manager/agent.token",
                 "state-dir": self.dir / "nodes" / name, "run-dir": self.dir / "run" / name,
                 "blobs-dir": self.dir / "manager/blobs", "guest-dir": GUEST,
@@ -329,7 +331,7 @@ class Cluster:
             path.unlink()
         return found
 
-    def logs(self, lines=60):
+    def logs(self, lines=15):
         return [(f"log of {d.name}", d.tail(lines)) for d in self.daemons]
 
     # --- daemons ----------------------------------------------------------------------------

@@ -27,4 +27,4 @@ def image_file(name):
 
 
 def newest(folder):
-    return max(p.stat().st_mtime for p in folder.rglob("*") if p.is_file())
+    return max((p.stat().st_mtime for p in folder.rglob("*") if p.is_file()), default=0)
