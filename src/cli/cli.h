@@ -24,15 +24,15 @@ enum {
 };
 
 struct cli {
-    char *url, *token;   /* from MUSTER_URL, MUSTER_TOKEN, or the configuration file */
-    char *ca;            /* file of certificates to trust; NULL: the system's */
-    bool json;           /* -o json */
+    char *url, *token; /* from MUSTER_URL, MUSTER_TOKEN, or the configuration file */
+    char *ca;          /* file of certificates to trust; NULL: the system's */
+    bool json;         /* -o json */
     bool utc;
-    bool is_tty;         /* stdout is a terminal */
+    bool is_tty;                   /* stdout is a terminal */
     const struct command *command; /* the one that runs */
-    struct http *http;   /* made at first use */
-    unsigned status;     /* HTTP status of the last answer, 0: none */
-    char code[48];       /* and its error code, "" */
+    struct http *http;             /* made at first use */
+    unsigned status;               /* HTTP status of the last answer, 0: none */
+    char code[48];                 /* and its error code, "" */
 };
 
 enum command_flags {
@@ -43,15 +43,16 @@ enum command_flags {
 };
 
 struct command {
-    const char *name;             /* "node drain" */
-    int (*fn)(struct cli *cli, int argc, char **argv); /* argv[0] is the name; returns the exit code */
-    const char *args;             /* "[OPTION]... NODE" */
-    int min, max;                 /* words behind the options; max -1: any number */
+    const char *name; /* "node drain" */
+    int (*fn)(
+        struct cli *cli, int argc, char **argv); /* argv[0] is the name; returns the exit code */
+    const char *args;                            /* "[OPTION]... NODE" */
+    int min, max;                                /* words behind the options; max -1: any number */
     unsigned flags;
-    const char *group;            /* heading in `muster help`: "Sessions", ... */
-    const char *help;             /* one line, no full stop */
-    const char *example;          /* lines for `muster help COMMAND`, may be NULL */
-    const struct opt *options;    /* its table: for help, man page and completion */
+    const char *group;         /* heading in `muster help`: "Sessions", ... */
+    const char *help;          /* one line, no full stop */
+    const char *example;       /* lines for `muster help COMMAND`, may be NULL */
+    const struct opt *options; /* its table: for help, man page and completion */
 };
 
 /* Ends with a row without a name. */

@@ -193,8 +193,8 @@ void cluster_tag(const char *dir, char tag[9])
     }
     for (; *dir; dir++)
         hash = (hash ^ (unsigned char)*dir) * 1099511628211u;
-    snprintf(tag, 9, "m%c%c%c", digits[hash % 36], digits[hash / 36 % 36],
-        digits[hash / 1296 % 36]);
+    snprintf(
+        tag, 9, "m%c%c%c", digits[hash % 36], digits[hash / 36 % 36], digits[hash / 1296 % 36]);
 }
 
 void cluster_address(const struct cluster *c, unsigned second, unsigned n, char text[16])

@@ -29,17 +29,17 @@ struct daemon {
 struct cluster_node {
     char name[NAME_MAX_LEN + 1];
     char tag[9];
-    char netns[24];              /* "" : the machine's own network */
-    char mgmt[16], fabric[16];   /* addresses */
+    char netns[24];            /* "" : the machine's own network */
+    char mgmt[16], fabric[16]; /* addresses */
     struct daemon agent;
 };
 
 struct cluster {
     char *dir;
     char tag[9];
-    char boot_id[37];            /* of the boot in which the daemons were started */
-    uint16_t port;               /* of the API on 127.0.0.1 */
-    uint32_t subnet;             /* third byte of the two networks; virtual nodes only */
+    char boot_id[37];                 /* of the boot in which the daemons were started */
+    uint16_t port;                    /* of the API on 127.0.0.1 */
+    uint32_t subnet;                  /* third byte of the two networks; virtual nodes only */
     char *node_cpus, *node_mem, *gpu; /* as given; NULL: the agent's defaults */
     struct daemon manager;
     struct cluster_node *nodes;
@@ -52,7 +52,7 @@ int cluster_load(const char *dir, struct cluster *ret, struct err *err);
 int cluster_save(const struct cluster *c, struct err *err);
 /* Nothing is left: forget it. */
 int cluster_forget(const struct cluster *c, struct err *err);
-/* A plan for a new one: tag from the directory, free port and networks. count 0: no virtual nodes. */
+/* A plan for a new one: tag from the directory, free port and networks. 0: no virtual nodes. */
 int cluster_plan(const char *dir, size_t count, struct cluster *ret, struct err *err);
 /* "m" for the default directory, else "m" and three characters made of it. */
 void cluster_tag(const char *dir, char tag[9]);
@@ -79,8 +79,8 @@ int cluster_find_subnet(uint32_t *ret, struct err *err);
 bool daemon_runs(const struct cluster *c, const struct daemon *d);
 /* Start it unless it runs; started says whether. */
 int cluster_start_manager(struct cluster *c, bool *ret_started, struct err *err);
-int cluster_start_agent(struct cluster *c, struct cluster_node *n, bool *ret_started,
-    struct err *err);
+int cluster_start_agent(
+    struct cluster *c, struct cluster_node *n, bool *ret_started, struct err *err);
 /* SIGTERM, after a while SIGKILL; returns when it is gone. */
 void daemon_stop(const struct cluster *c, struct daemon *d);
 /* SIGTERM only, so that several end together. */

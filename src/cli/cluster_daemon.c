@@ -127,8 +127,8 @@ bool daemon_runs(const struct cluster *c, const struct daemon *d)
 /* What helps to find a fault reaches the daemons; nothing else of the caller's does. */
 static char **daemon_env(void)
 {
-    static const char *const passed[] = {"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS",
-        "MUSTER_CRASH", "TZ"};
+    static const char *const passed[] = {
+        "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "MUSTER_CRASH", "TZ"};
     char **env = NULL;
 
     for (const char *const *e = PROC_ENV_FIXED; *e; e++)
@@ -207,8 +207,8 @@ int cluster_start_manager(struct cluster *c, bool *ret_started, struct err *err)
     return start(c, "musterd", words, 0, &c->manager, err);
 }
 
-static char **agent_words(const struct cluster *c, const struct cluster_node *n,
-    const char *program, const char *guest)
+static char **agent_words(
+    const struct cluster *c, const struct cluster_node *n, const char *program, const char *guest)
 {
     char manager[16] = "127.0.0.1", **words = NULL;
 
@@ -240,8 +240,8 @@ static int make_node_folders(const struct cluster *c, const struct cluster_node 
     return r < 0 ? r : fs_mkdir_p(run, 0711, err);
 }
 
-int cluster_start_agent(struct cluster *c, struct cluster_node *n, bool *ret_started,
-    struct err *err)
+int cluster_start_agent(
+    struct cluster *c, struct cluster_node *n, bool *ret_started, struct err *err)
 {
     _cleanup_free_ char *program = NULL, *guest = NULL;
     _cleanup_(strv_freep) char **words = NULL;

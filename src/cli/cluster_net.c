@@ -170,8 +170,8 @@ static void port_name(const struct cluster_node *n, char end, char name[IF_NAMES
     snprintf(name, IF_NAMESIZE, "%s-%c", n->tag, end);
 }
 
-static int make_bridge(const struct cluster *c, const char *end, const char *address,
-    struct err *err)
+static int make_bridge(
+    const struct cluster *c, const char *end, const char *address, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(BATCH_MAX);
     char name[IF_NAMESIZE];
@@ -276,7 +276,7 @@ static int mark(const char *path, struct err *err)
     return r < 0 ? r : fs_write(path, "", 0, 0644, err);
 }
 
-/* What is to be undone is written down first. The agent of this machine turns forwarding on, too. */
+/* What is to be undone is noted first. The agent of this machine turns forwarding on, too. */
 static int note_before(struct cluster *c, struct err *err)
 {
     int r = 0;

@@ -57,7 +57,7 @@ static int stop_round(struct cli *cli, size_t *ret_left, struct err *err)
     if (r < 0)
         return r;
     *ret_left = json_array_size(json_object_get(body, "sessions"));
-    json_array_foreach(json_object_get(body, "sessions"), i, s)
+    json_array_foreach (json_object_get(body, "sessions"), i, s)
         if (!str_eq(json_str_or(s, "state", ""), "stopping"))
             stop_session(cli, json_str_or(s, "id", ""));
     return 0;

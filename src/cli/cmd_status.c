@@ -38,7 +38,7 @@ static json_t *find_node(const json_t *list, const char *name)
     json_t *n;
     size_t i;
 
-    json_array_foreach(list, i, n)
+    json_array_foreach (list, i, n)
         if (str_eq(json_str_or(n, "name", ""), name))
             return n;
     return NULL;
@@ -92,13 +92,14 @@ static void print_status(const json_t *status)
     size_t i;
 
     printf("%s, %s\n\n", json_str_or(status, "url", ""), json_str_or(status, "dir", ""));
-    json_array_foreach(json_object_get(status, "daemons"), i, d) {
+    json_array_foreach (json_object_get(status, "daemons"), i, d) {
         _cleanup_free_ char *node = text_member(d, "node"), *state = text_member(d, "node_state");
         table_cell(t, text_member(d, "daemon"));
         table_cell(t, text_member(d, "pid"));
         table_cell(t, xstrdup(json_bool_or(d, "runs", false) ? "running" : "dead"));
-        table_cell(t, str_eq(node, "-") ? xstrdup("-") : xasprintf("%s (%s)", node,
-                          str_eq(state, "-") ? "unknown" : state));
+        table_cell(t,
+            str_eq(node, "-") ? xstrdup("-")
+                              : xasprintf("%s (%s)", node, str_eq(state, "-") ? "unknown" : state));
         table_cell(t, text_member(d, "address"));
         table_cell(t, text_member(d, "fabric"));
         table_cell(t, text_member(d, "netns"));
@@ -119,7 +120,8 @@ int cmd_status(struct cli *cli, int argc, char **argv)
         return code;
     r = cluster_load(o.dir, &c, &err);
     if (r < 0) {
-        cli_say("%s", r == -ENOENT ? "no cluster is up here; see 'muster help up'" : err_text(&err));
+        cli_say(
+            "%s", r == -ENOENT ? "no cluster is up here; see 'muster help up'" : err_text(&err));
         return EXIT_FAILED;
     }
     /* Of the nodes the caller may know, when there is a token: root's, or their own. */

@@ -119,14 +119,13 @@ static int check_same(const struct up_opts *o, const struct cluster *c, struct e
     size_t now = cluster_is_virtual(c) ? c->count : 0;
 
     if (o->nodes && o->nodes != now)
-        return err_set(err, -EEXIST,
-            "a cluster %s is up in '%s' already; 'muster down' it first",
+        return err_set(err, -EEXIST, "a cluster %s is up in '%s' already; 'muster down' it first",
             now ? "with another number of nodes" : "of this machine alone", c->dir);
     return 0;
 }
 
-static int load_or_plan(const struct up_opts *o, const char *dir, struct cluster *ret,
-    struct err *err)
+static int load_or_plan(
+    const struct up_opts *o, const char *dir, struct cluster *ret, struct err *err)
 {
     int r = cluster_load(dir, ret, err);
 
@@ -166,14 +165,15 @@ static bool node_is_up(const json_t *list, const char *name)
     const json_t *n;
     size_t i;
 
-    json_array_foreach(list, i, n)
+    json_array_foreach (list, i, n)
         if (str_eq(json_str_or(n, "name", ""), name))
             return str_eq(json_str_or(n, "state", ""), "up");
     return false;
 }
 
 /* The first one that is not up yet; NULL: all are. */
-static const struct cluster_node *not_up(const struct cluster *c, const json_t *list, size_t *ret_up)
+static const struct cluster_node *not_up(
+    const struct cluster *c, const json_t *list, size_t *ret_up)
 {
     const struct cluster_node *first = NULL;
 
@@ -202,8 +202,8 @@ static int wait_nodes(struct cluster *c, struct cli *cli, struct err *err)
             progress_set("%zu of %zu nodes are up", up, c->count);
             if (!daemon_runs(c, &missing->agent)) {
                 _cleanup_free_ char *words = daemon_last_words(c, missing->name);
-                return err_set(err, -EIO, "the agent of node %s has ended: %.180s", missing->name,
-                    words);
+                return err_set(
+                    err, -EIO, "the agent of node %s has ended: %.180s", missing->name, words);
             }
             if (clock_mono_usec() > deadline)
                 return err_set(err, -ETIME, "node %s is not up; see %s/log/%s.log", missing->name,
@@ -217,7 +217,7 @@ static int wait_nodes(struct cluster *c, struct cli *cli, struct err *err)
 
 static int start_all(struct cluster *c, struct cli *cli, unsigned *ret_started, struct err *err)
 {
-    bool started;
+    bool started = false;
     int r = cluster_net_make(c, err);
 
     if (r == 0)
@@ -255,8 +255,8 @@ static int need_root(const char *verb)
 {
     if (geteuid() == 0)
         return CLI_GO_ON;
-    cli_say("%s: this makes networks, mounts and control groups, and needs root: sudo muster %s", verb,
-        verb);
+    cli_say("%s: this makes networks, mounts and control groups, and needs root: sudo muster %s",
+        verb, verb);
     return EXIT_FAILED;
 }
 

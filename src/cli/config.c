@@ -136,8 +136,8 @@ static void put(struct buf *b, const char *key, const char *value)
         buf_printf(b, "%s: %s\n", key, quoted);
 }
 
-static int write_file(const char *path, const char *url, const char *token, const char *ca,
-    struct err *err)
+static int write_file(
+    const char *path, const char *url, const char *token, const char *ca, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(64 * 1024);
     _cleanup_free_ char *dir = xstrdup(path);
@@ -159,7 +159,6 @@ int config_write(const char *url, const char *token, const char *ca, struct err 
         return err_set(err, -ENOENT, "you have no home folder to keep the token in");
     return write_file(path, url, token, ca, err);
 }
-
 
 /* As the person: their home may be on storage where root has no rights, and a link that they put
  * there must not lead root anywhere. */

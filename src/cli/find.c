@@ -6,8 +6,8 @@
 const struct command *cli_find(int argc, char **argv, int *ret_words)
 {
     for (int words = MIN_OF(argc, 2); words > 0; words--) {
-        _cleanup_free_ char *name =
-            words == 2 ? xasprintf("%s %s", argv[0], argv[1]) : xstrdup(argv[0]);
+        _cleanup_free_ char *name = words == 2 ? xasprintf("%s %s", argv[0], argv[1])
+                                               : xstrdup(argv[0]);
 
         for (const struct command *c = cli_commands; c->name; c++)
             if (str_eq(c->name, name)) {

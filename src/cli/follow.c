@@ -54,7 +54,7 @@ static const char *container_text(const json_t *session, const char **ret_name)
     const json_t *c;
     size_t i;
 
-    json_array_foreach(json_object_get(session, "containers"), i, c) {
+    json_array_foreach (json_object_get(session, "containers"), i, c) {
         const char *text = json_str_or(c, "text", "");
         if (text[0]) {
             *ret_name = json_str_or(c, "name", "");

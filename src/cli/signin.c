@@ -115,7 +115,8 @@ void signin_forget(const struct cluster *c)
     const struct passwd *person = sudo_person();
     struct cli own = {0};
 
-    if (getenv("MUSTER_URL") || config_read(&own, NULL) < 0 || !str_eq(own.url, url) || !own.token) {
+    if (getenv("MUSTER_URL") || config_read(&own, NULL) < 0 || !str_eq(own.url, url) ||
+        !own.token) {
         forget_client(&own);
         return;
     }

@@ -1,8 +1,7 @@
 /* The table of commands, and reading a command's line by it. */
-#include "unit.h"
-
 #include "base/str.h"
 #include "cli/commands.h"
+#include "unit.h"
 
 struct opts {
     struct cli_common common;
@@ -32,7 +31,11 @@ static int parse(const struct command *c, struct opts *o, int argc, char **argv,
     return cli_parse(&cli, argc, argv, o, ret_rest);
 }
 
-#define ARGV(...) (char *[]){(char *)"x", __VA_ARGS__, NULL}
+#define ARGV(...) \
+    (char *[]) \
+    { \
+        (char *)"x", __VA_ARGS__, NULL \
+    }
 
 TEST(options_may_stand_behind_the_words)
 {
@@ -84,8 +87,8 @@ TEST(too_few_and_too_many_words_are_wrong_usage)
     int rest;
 
     assert_int_equal(parse(&mixed, &o, 1, ARGV(NULL), &rest), EXIT_USAGE);
-    assert_int_equal(parse(&mixed, &o, 4, ARGV((char *)"a", (char *)"b", (char *)"c"), &rest),
-        EXIT_USAGE);
+    assert_int_equal(
+        parse(&mixed, &o, 4, ARGV((char *)"a", (char *)"b", (char *)"c"), &rest), EXIT_USAGE);
     assert_int_equal(parse(&mixed, &o, 2, ARGV((char *)"--nwo"), &rest), EXIT_USAGE);
 }
 

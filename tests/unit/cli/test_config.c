@@ -1,7 +1,6 @@
 /* Where the manager is and who asks. */
-#include "unit.h"
-
 #include "cli/cli.h"
+#include "unit.h"
 
 static char home[UNIT_DIR_MAX];
 
@@ -81,8 +80,9 @@ TEST(a_file_that_others_can_read_is_refused)
 
     assert_ok(config_write("http://file:1", "file", NULL, &err), &err);
     assert_int_equal(chmod(path, 0644), 0);
-    want = xasprintf("'%s' holds a token and others have rights on it (mode 644); run: chmod 600 %s",
-        path, path);
+    want = xasprintf(
+        "'%s' holds a token and others have rights on it (mode 644); run: chmod 600 %s", path,
+        path);
     assert_fails(config_read(&cli, &err), &err, -EPERM, want);
     free(want);
     free(path);

@@ -1,7 +1,6 @@
 /* SESSION/CONTAINER. */
-#include "unit.h"
-
 #include "cli/ref.h"
+#include "unit.h"
 
 static void parse(const char *text, const char *session, const char *container)
 {
@@ -29,8 +28,8 @@ TEST(a_container_stands_behind_the_slash)
 
 TEST(what_is_no_container_is_refused_with_their_names)
 {
-    static const char *const bad[] = {"t/", "t/sub", "t/sub0", "t/sub01", "t/main2", "t/sub1/x",
-        "t/sub1000"};
+    static const char *const bad[] = {
+        "t/", "t/sub", "t/sub0", "t/sub01", "t/main2", "t/sub1/x", "t/sub1000"};
     struct ref r;
     struct err err = ERR_INIT;
 

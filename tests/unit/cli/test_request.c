@@ -1,7 +1,6 @@
 /* Options and words of create and run as the body of POST /v1/sessions. */
-#include "unit.h"
-
 #include "cli/request.h"
+#include "unit.h"
 
 static void volume(const char *spec, const char *want)
 {
@@ -88,8 +87,9 @@ TEST(only_what_was_asked_for_is_in_the_body)
 
     assert_ok(request_body(&o, ARRAY_LEN(words), words, &body, &err), &err);
     text = json_text(body);
-    assert_string_equal(text, "{\"image\":\"base\",\"mem\":\"4G\",\"size\":2,"
-                              "\"command\":[\"sh\",\"-c\",\"exit 3\"],\"mounts\":[],\"env\":{}}");
+    assert_string_equal(text,
+        "{\"image\":\"base\",\"mem\":\"4G\",\"size\":2,"
+        "\"command\":[\"sh\",\"-c\",\"exit 3\"],\"mounts\":[],\"env\":{}}");
     free(text);
     json_decref(body);
 }

@@ -1,7 +1,6 @@
 /* Which columns are left out when the terminal is narrow, and what a table looks like elsewhere. */
-#include "unit.h"
-
 #include "cli/table.h"
+#include "unit.h"
 
 /* clang-format off */
 static const struct column columns[] = {
@@ -16,8 +15,8 @@ static const struct column columns[] = {
 static struct table *sample(void)
 {
     struct table *t = table_new(columns, ARRAY_LEN(columns));
-    static const char *const cells[] = {"1", "tune", "16 GiB", "waits for a node with eight GPUs", "3m",
-        "12", "x", "1 GiB", "", "1h"};
+    static const char *const cells[] = {"1", "tune", "16 GiB", "waits for a node with eight GPUs",
+        "3m", "12", "x", "1 GiB", "", "1h"};
 
     for (size_t i = 0; i < ARRAY_LEN(cells); i++)
         table_cell(t, xstrdup(cells[i]));
@@ -65,9 +64,10 @@ TEST(outside_of_a_terminal_nothing_is_cut)
     table_print(t, f);
     rewind(f);
     assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
-    assert_string_equal(text, "NUM NAME    MEM REASON                           TIME\n"
-                              "  1 tune 16 GiB waits for a node with eight GPUs   3m\n"
-                              " 12 x     1 GiB                                    1h\n");
+    assert_string_equal(text,
+        "NUM NAME    MEM REASON                           TIME\n"
+        "  1 tune 16 GiB waits for a node with eight GPUs   3m\n"
+        " 12 x     1 GiB                                    1h\n");
     fclose(f);
     table_free(t);
 }

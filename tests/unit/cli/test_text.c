@@ -1,7 +1,6 @@
 /* Values of documents as people read them. */
-#include "unit.h"
-
 #include "cli/text.h"
+#include "unit.h"
 
 static json_t *json(const char *text)
 {
@@ -76,7 +75,8 @@ TEST(times_are_shown_in_utc_when_asked)
 
 TEST(a_span_is_whole_seconds)
 {
-    json_t *o = json("{\"a\": \"2026-11-30T14:00:00.900000Z\", \"b\": \"2026-11-30T15:30:01.100000Z\"}");
+    json_t *o = json(
+        "{\"a\": \"2026-11-30T14:00:00.900000Z\", \"b\": \"2026-11-30T15:30:01.100000Z\"}");
 
     is(text_span(o, "a", "b"), "1h 30m");
     is(text_span(o, "b", "a"), "0s");
