@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness import leftovers
-from harness.cluster import Cluster
+from harness.cluster import LIVE, Cluster
 from harness.images import image_file
 
 IMAGES = os.environ.get("MUSTER_TEST_IMAGES", "base,nolibc,uid1000,mpi").split(",")
@@ -57,6 +57,11 @@ def nothing_left_of_all():
     fail_on(leftovers.settle(before), "this run of the tests")
 
 
+def processes_of_clusters():
+    """Daemons that run as they should; a test may have restarted them."""
+    return [f"^process {d.pid} " for c in LIVE for d in c.daemons if d.running()]
+
+
 @pytest.fixture(autouse=True)
 def nothing_left(request):
     """Before every test and after it, the failed ones too."""
@@ -65,8 +70,9 @@ def nothing_left(request):
             if name in request.fixturenames:
                 request.getfixturevalue("shared_cluster" if name == "cluster" else name)
         before = leftovers.snapshot()
-        stack.callback(lambda: fail_on(leftovers.settle(before, ignore=KEPT_BY_NODES),
-                                       request.node.name))
+        stack.callback(lambda: fail_on(
+            leftovers.settle(before, ignore=[*KEPT_BY_NODES, *processes_of_clusters()]),
+            request.node.name))
         yield
 
 
