@@ -71,6 +71,27 @@ static void recall(struct agent *ag)
     ag->fence_usec = json_u64_or(o, "fence_usec", 0);
 }
 
+/* When a manager was last heard, for the next agent of this boot: restarting an agent must not put
+ * off the moment at which it ends its train sessions. */
+static void write_contact(const struct agent *ag)
+{
+    _cleanup_free_ char *path = xasprintf("%s/contact", ag->config.run_dir);
+    char text[24];
+    int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)ag->contact_usec);
+
+    fs_write(path, text, (size_t)n, 0600, NULL);
+}
+
+static void read_contact(struct agent *ag)
+{
+    _cleanup_free_ char *path = xasprintf("%s/contact", ag->config.run_dir), *text = NULL;
+    uint64_t usec, now = clock_mono_usec();
+
+    ag->contact_usec = now;
+    if (fs_read(path, 24, &text, NULL, NULL) == 0 && str_to_u64(text, now, &usec) == 0)
+        ag->contact_usec = usec;
+}
+
 /* --- out ---------------------------------------------------------------------------------- */
 
 static void say(struct agent *ag, const struct link_message *m)
@@ -96,6 +117,17 @@ void link_session_removed(struct agent *ag, const char *session, uint32_t attemp
     say(ag, &m);
 }
 
+static void fill_held(struct link_session *to, const struct sess *s,
+    const struct assigned_container *c)
+{
+    size_t cap = to->gpu_count;
+
+    resources_add(&to->held, &s->a->each);
+    to->gpus = xgrow(to->gpus, &cap, to->gpu_count + c->gpu_count, sizeof(*to->gpus));
+    for (uint32_t i = 0; i < c->gpu_count; i++)
+        to->gpus[to->gpu_count++] = c->gpus[i];
+}
+
 static void fill_session(struct link_session *to, const struct sess *s)
 {
     STR_SET(to->session, s->a->session);
@@ -103,6 +135,10 @@ static void fill_session(struct link_session *to, const struct sess *s)
     to->phase = s->a->phase;
     STR_SET(to->cluster, s->a->cluster);
     to->epoch = s->a->epoch;
+    STR_SET(to->incarnation, s->a->incarnation);
+    to->revision = s->a->revision;
+    for (uint32_t i = 0; i < s->a->container_count; i++)
+        fill_held(to, s, &s->a->containers[i]);
     to->container_count = s->a->container_count;
     to->containers = xnew_array(struct report, to->container_count);
     for (uint32_t i = 0; i < to->container_count; i++)
@@ -123,7 +159,7 @@ static void say_hello(struct agent *ag)
     h->gpus = xmemdup(ag->gpus, ag->gpu_count * sizeof(*ag->gpus));
     STR_SET(h->addr_mgmt, ag->config.addr_mgmt);
     STR_SET(h->addr_fabric, ag->config.addr_fabric);
-    h->fabric_mtu = ag->node_net.fabric_mtu;
+    h->fabric_mtu = MIN_OF(ag->node_net.fabric_mtu, UINT16_MAX); /* that of lo is more */
     h->inventory = xnew_array(struct link_session, map_count(&ag->sessions));
     map_for_each(e, &ag->sessions)
         fill_session(&h->inventory[h->inventory_count++], e->value);
@@ -218,6 +254,7 @@ static void dispatch(struct agent *ag, struct link_message *m)
         take_welcome(ag, &m->welcome);
         break;
     case LINK_PING:
+        write_contact(ag);
         pong.ping = m->ping;
         say(ag, &pong);
         break;
@@ -313,7 +350,7 @@ void link_start(struct agent *ag)
     recall(ag);
     ag->link = xnew(struct link);
     ag->link->pause_usec = PAUSE_FIRST_USEC;
-    ag->contact_usec = clock_mono_usec();
+    read_contact(ag);
     if (!ag->heartbeat_usec)
         ag->heartbeat_usec = 5 * USEC_PER_SEC;
     dial(ag);

@@ -83,6 +83,20 @@ static int login(const struct rootfs_dirs *d, int netns_fd, const char *containe
     return proc_run(&p, NULL, err);
 }
 
+int ready_try(const struct rootfs_dirs *d, const char *netns_path, const char *container_id,
+    uint32_t ip, struct err *err)
+{
+    _cleanup_close_ int netns = open(netns_path, O_RDONLY | O_CLOEXEC);
+    int r;
+
+    if (netns < 0)
+        return err_sys(err, -errno, "cannot open '%s'", netns_path);
+    r = try_port(netns_path, ip);
+    if (r < 0)
+        return err_sys(err, r, "the SSH server does not answer");
+    return login(d, netns, container_id, ip, err);
+}
+
 int ready_login(const struct rootfs_dirs *d, const char *netns_path, const char *container_id,
     uint32_t ip, uint64_t deadline_usec, atomic_bool *cancel, struct err *err)
 {

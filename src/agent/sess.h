@@ -34,7 +34,8 @@ struct sess {
     struct assignment *next; /* a newer attempt, waiting for this one to be removed */
     uint32_t edge_index;
     struct ct *cts;          /* a->container_count of them */
-    unsigned jobs;           /* in worker threads now */
+    unsigned jobs;           /* in worker threads now, or waiting to go there again */
+    unsigned logins_left;    /* peers on other nodes that main1 has not logged in to yet */
     atomic_bool cancel;      /* tells jobs that wait to give up */
     bool edge_made, failed;
     bool quarantined;
@@ -72,6 +73,8 @@ void sess_work(struct sess *s);
 /* start.c: jobs that make containers and open their barrier. */
 int ct_find_devices(struct ct *c, struct err *err);
 void start_session(struct sess *s);
+/* A step of c (NULL: of all) failed before the barrier: the session is of no use any more. */
+void session_failed(struct sess *s, struct ct *c, const struct err *err);
 void start_barrier(struct sess *s);
 /* remove.c: jobs that take everything away. */
 void remove_session(struct sess *s);
@@ -85,6 +88,12 @@ void unwatch_container(struct ct *c);
  * address; tries until it works, the deadline, or *cancel. */
 int ready_login(const struct rootfs_dirs *d, const char *netns_path, const char *container_id,
     uint32_t ip, uint64_t deadline_usec, atomic_bool *cancel, struct err *err);
+/* One try of the same; a second or two at most. */
+int ready_try(const struct rootfs_dirs *d, const char *netns_path, const char *container_id,
+    uint32_t ip, struct err *err);
+
+/* peers.c: main1 logs in to the session's containers on other nodes, then it is ready. */
+void peers_login(struct ct *c);
 
 /* fetch.c (blocking): the blob is in BLOBS, verified. */
 int fetch_blob(const struct agent *ag, const struct assigned_layer *layer, atomic_bool *cancel,

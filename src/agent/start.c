@@ -14,11 +14,12 @@
 #include "base/strv.h"
 #include "base/work.h"
 
-#define LOGIN_USEC (10 * 60 * USEC_PER_SEC) /* the manager's deadline is the shorter one */
+#define LOGIN_USEC (60 * USEC_PER_SEC) /* from init's start to a login on this node */
 
 struct job {
     struct sess *s;
     struct ct *c; /* NULL: of the whole session */
+    struct node_net net;        /* a copy: its lists of addresses may be replaced meanwhile */
     struct runtime_state state; /* after the start */
 };
 
@@ -28,6 +29,7 @@ static struct job *job_new(struct sess *s, struct ct *c)
 
     j->s = s;
     j->c = c;
+    j->net = s->agent->node_net;
     s->jobs++;
     return j;
 }
@@ -51,8 +53,8 @@ static void say(struct ct *c, const char *text)
     ct_report(c, c->report.state);
 }
 
-/* A step failed: the session is of no use any more; every container that did not come up says why. */
-static void session_failed(struct sess *s, struct ct *c, const struct err *err)
+/* Every container that did not come up says why. */
+void session_failed(struct sess *s, struct ct *c, const struct err *err)
 {
     bool stopped = cancelled(s);
 
@@ -67,26 +69,6 @@ static void session_failed(struct sess *s, struct ct *c, const struct err *err)
 
 /* --- second half: a container, once edge and root are there ------------------------------- */
 
-static int login_peers(struct agent *ag, struct sess *s, const struct assigned_container *spec,
-    const char *netns, struct err *err)
-{
-    uint64_t deadline = clock_mono_usec() + LOGIN_USEC;
-
-    for (uint32_t i = 0; i < s->a->peer_count; i++) {
-        const struct assigned_peer *p = &s->a->peers[i];
-        bool self = p->ip == s->a->peers[spec->rank].ip;
-        bool elsewhere = !str_eq(p->node, s->a->peers[spec->rank].node);
-        int r;
-        /* Each logs in to itself; main1 to those on other nodes too, through the network. */
-        if (!self && !(spec->rank == 0 && elsewhere))
-            continue;
-        r = ready_login(&ag->rt.dirs, netns, spec->id, p->ip, deadline, &s->cancel, err);
-        if (r < 0)
-            return err_prefix(err, "SSH login to %s", p->name);
-    }
-    return 0;
-}
-
 static int run_container(void *arg, struct err *err)
 {
     struct job *j = arg;
@@ -97,7 +79,7 @@ static int run_container(void *arg, struct err *err)
     int r;
 
     edge_container_netns(&ag->node_net, s->a->session, spec->name, netns);
-    r = edge_add_container(&ag->node_net, s->a, spec->rank, err);
+    r = edge_add_container(&j->net, s->a, spec->rank, err);
     if (r == 0)
         r = crash_point("container.before_start", err);
     if (r == 0 && cancelled(s))
@@ -107,7 +89,8 @@ static int run_container(void *arg, struct err *err)
     if (r == 0)
         r = runtime_state(&ag->rt, s->a->session, spec->id, &j->state, err);
     if (r == 0)
-        r = login_peers(ag, s, spec, netns, err);
+        r = ready_login(&ag->rt.dirs, netns, spec->id, s->a->peers[spec->rank].ip,
+            clock_mono_usec() + LOGIN_USEC, &s->cancel, err);
     if (r == 0)
         r = crash_point("container.after_login", err);
     return r;
@@ -129,8 +112,7 @@ static void container_is_up(void *arg, int result, const struct err *err)
         log_warning("session %s: %s: %s", s->a->session, c->spec->name, err_text(err));
         session_failed(s, c, err);
     } else if (c->report.state != CONTAINER_EXITED) {
-        c->report.text[0] = '\0';
-        ct_report(c, CONTAINER_READY);
+        peers_login(c);
     }
     spec_write(s, NULL);
     sess_work(s);
@@ -194,7 +176,7 @@ static int make_edge(void *arg, struct err *err)
 {
     struct job *j = arg;
 
-    return edge_make(&j->s->agent->node_net, j->s->a, j->s->edge_index, err);
+    return edge_make(&j->net, j->s->a, j->s->edge_index, err);
 }
 
 static void edge_is_made(void *arg, int result, const struct err *err)

@@ -37,9 +37,13 @@ static void timer_closed(uv_handle_t *h)
 static void ended_by_record(struct ct *c, const struct init_record *rec,
     const struct runtime_state *st)
 {
-    if (st->oom && !c->stop_sent)
-        ct_ended(c, END_OOM, 0, "");
-    else if (rec->start_failed)
+    char text[96], size[SIZE_TEXT_MAX];
+
+    if (st->oom && !c->stop_sent) {
+        snprintf(text, sizeof(text), "ran out of its %s of memory",
+            size_format(c->sess->a->each.mem, size));
+        ct_ended(c, END_OOM, 0, text);
+    } else if (rec->start_failed)
         ct_ended(c, END_START_FAILED, st->exit_code, rec->text);
     else if (rec->signalled)
         ct_ended(c, END_SIGNAL, rec->code, "");

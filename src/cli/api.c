@@ -29,7 +29,7 @@ static int open_http(struct cli *cli, struct err *err)
     return cli->http ? 0 : http_new(&opts, &cli->http, err);
 }
 
-static int unreachable(const struct cli *cli, struct err *err)
+static int unreachable(struct err *err)
 {
     return api_is_unreachable(err->code) ? err_prefix(err, "cannot reach the manager") : err->code;
 }
@@ -59,21 +59,24 @@ static int finish(struct cli *cli, const struct http_call *call, struct err *err
     return call->status >= 200 && call->status < 300 ? 0 : refused(cli, call->out, err);
 }
 
-static int call_json(struct cli *cli, struct http_call *call, const json_t *body, json_t **ret,
-    struct err *err)
+static int call_json(
+    struct cli *cli, struct http_call call, const json_t *body, json_t **ret, struct err *err)
 {
     _cleanup_(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
     _cleanup_free_ char *text = body ? json_text(body) : NULL;
-    int r = open_http(cli, err);
+    struct err local = ERR_INIT;
+    int r;
 
+    err = err ? err : &local; /* texts are put together in it */
+    r = open_http(cli, err);
     if (r < 0)
         return r;
-    call->body = text;
-    call->body_len = text ? strlen(text) : 0;
-    call->out = &answer;
-    if (http_do(cli->http, call, err) < 0)
-        return unreachable(cli, err);
-    r = finish(cli, call, err);
+    call.body = text;
+    call.body_len = text ? strlen(text) : 0;
+    call.out = &answer;
+    if (http_do(cli->http, &call, err) < 0)
+        return unreachable(err);
+    r = finish(cli, &call, err);
     if (r < 0 || !ret)
         return r;
     r = json_parse(answer.data ? answer.data : "", answer.len, ANSWER_MAX, ret, err);
@@ -83,7 +86,7 @@ static int call_json(struct cli *cli, struct http_call *call, const json_t *body
 int api_call(struct cli *cli, const char *method, const char *path, const json_t *body,
     json_t **ret, struct err *err)
 {
-    return call_json(cli, &(struct http_call){.method = method, .path = path}, body, ret, err);
+    return call_json(cli, (struct http_call){.method = method, .path = path}, body, ret, err);
 }
 
 int api_get(struct cli *cli, const char *path, json_t **ret, struct err *err)
@@ -100,7 +103,7 @@ int api_post_once(struct cli *cli, const char *path, const char *key, const json
 
     for (unsigned i = 0; i < REQUEST_TRIES; i++) {
         struct http_call call = {.method = "POST", .path = path, .headers = headers};
-        r = call_json(cli, &call, body, ret, err);
+        r = call_json(cli, call, body, ret, err);
         /* Refused at the first try: nobody is there. Later: it is being restarted. */
         if (r != -ECONNRESET && r != -ETIMEDOUT && !(r == -ECONNREFUSED && i > 0))
             return r;
@@ -109,18 +112,18 @@ int api_post_once(struct cli *cli, const char *path, const char *key, const json
     return r;
 }
 
-int api_stream(struct cli *cli, struct http_call *call, struct err *err)
+int api_stream(struct cli *cli, struct http_call call, struct err *err)
 {
     _cleanup_(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
     int r = open_http(cli, err);
 
     if (r < 0)
         return r;
-    call->out = &answer;
-    call->timeout_usec = UINT64_MAX;
-    if (http_do(cli->http, call, err) < 0)
-        return unreachable(cli, err);
-    return finish(cli, call, err);
+    call.out = &answer;
+    call.timeout_usec = UINT64_MAX;
+    if (http_do(cli->http, &call, err) < 0)
+        return unreachable(err);
+    return finish(cli, &call, err);
 }
 
 struct cli api_clone(const struct cli *cli)

@@ -15,7 +15,7 @@ int api_get(struct cli *cli, const char *path, json_t **ret, struct err *err);
 int api_post_once(struct cli *cli, const char *path, const char *key, const json_t *body,
     json_t **ret, struct err *err);
 /* A streamed answer: each piece to on_data, no time limit. 0 when it ended as it should. */
-int api_stream(struct cli *cli, struct http_call *call, struct err *err);
+int api_stream(struct cli *cli, struct http_call call, struct err *err);
 /* A second client with the same address and token, for another thread. */
 struct cli api_clone(const struct cli *cli);
 

@@ -24,15 +24,15 @@ enum {
 };
 
 struct cli {
-    char *url, *token;   /* from MUSTER_URL, MUSTER_TOKEN, or the configuration file */
-    char *ca;            /* file of certificates to trust; NULL: the system's */
-    bool json;           /* -o json */
+    char *url, *token; /* from MUSTER_URL, MUSTER_TOKEN, or the configuration file */
+    char *ca;          /* file of certificates to trust; NULL: the system's */
+    bool json;         /* -o json */
     bool utc;
-    bool is_tty;         /* stdout is a terminal */
+    bool is_tty;                   /* stdout is a terminal */
     const struct command *command; /* the one that runs */
-    struct http *http;   /* made at first use */
-    unsigned status;     /* HTTP status of the last answer, 0: none */
-    char code[48];       /* and its error code, "" */
+    struct http *http;             /* made at first use */
+    unsigned status;               /* HTTP status of the last answer, 0: none */
+    char code[48];                 /* and its error code, "" */
 };
 
 enum command_flags {
@@ -43,15 +43,16 @@ enum command_flags {
 };
 
 struct command {
-    const char *name;             /* "node drain" */
-    int (*fn)(struct cli *cli, int argc, char **argv); /* argv[0] is the name; returns the exit code */
-    const char *args;             /* "[OPTION]... NODE" */
-    int min, max;                 /* words behind the options; max -1: any number */
+    const char *name; /* "node drain" */
+    int (*fn)(
+        struct cli *cli, int argc, char **argv); /* argv[0] is the name; returns the exit code */
+    const char *args;                            /* "[OPTION]... NODE" */
+    int min, max;                                /* words behind the options; max -1: any number */
     unsigned flags;
-    const char *group;            /* heading in `muster help`: "Sessions", ... */
-    const char *help;             /* one line, no full stop */
-    const char *example;          /* lines for `muster help COMMAND`, may be NULL */
-    const struct opt *options;    /* its table: for help, man page and completion */
+    const char *group;         /* heading in `muster help`: "Sessions", ... */
+    const char *help;          /* one line, no full stop */
+    const char *example;       /* lines for `muster help COMMAND`, may be NULL */
+    const struct opt *options; /* its table: for help, man page and completion */
 };
 
 /* Ends with a row without a name. */
@@ -95,6 +96,10 @@ int cli_parse(struct cli *cli, int argc, char **argv, void *opts, int *ret_rest)
 const struct command *cli_find(int argc, char **argv, int *ret_words);
 /* "muster: unknown command 'lss'; did you mean 'ls'?" to stderr; EXIT_USAGE. */
 int cli_unknown(const char *word);
+/* "node" is the beginning of "node ls". */
+bool cli_is_noun(const char *word);
+/* "muster node" or "muster node lss": say what there is; verb may be NULL. EXIT_USAGE. */
+int cli_unknown_verb(const char *noun, const char *verb);
 
 /* --- what goes wrong ---------------------------------------------------------------------- */
 
@@ -115,6 +120,7 @@ int config_write(const char *url, const char *token, const char *ca, struct err 
 /* The same into the file of a person with this home folder. */
 int config_write_for(const char *home, uint32_t uid, uint32_t gid, const char *url,
     const char *token, const char *ca, struct err *err);
+void config_remove_for(const char *home, uint32_t uid, uint32_t gid);
 /* Path of the caller's file; heap, NULL when there is no home. */
 char *config_path(void);
 

@@ -35,7 +35,7 @@ struct stream {
     char type[64];
     uint64_t id_revision, id_seq;
     char *data;
-    bool failed;            /* the manager sent an error as an event */
+    bool failed; /* the manager sent an error as an event */
     char error[512];
 };
 
@@ -61,7 +61,8 @@ static void print_event(struct stream *st)
     }
     _cleanup_free_ char *time = text_time(e, "time", st->cli->utc), *type = text_member(e, "type");
     _cleanup_free_ char *subject = text_member(e, "subject");
-    _cleanup_free_ char *body = json_dumps(json_object_get(e, "body"), JSON_ENCODE_ANY | JSON_COMPACT);
+    _cleanup_free_ char *body = json_dumps(
+        json_object_get(e, "body"), JSON_ENCODE_ANY | JSON_COMPACT);
     _cleanup_free_ char *summary = body ? str_escape(body, strlen(body), SUMMARY_MAX) : xstrdup("");
     printf("%s  %-20s %s  %s\n", time, type, subject, summary);
 }
@@ -135,7 +136,7 @@ static int once(struct stream *st, const struct events_opts *o, bool first, stru
     buf_done(&st->have);
     st->have = BUF_INIT(EVENT_MAX);
     st->cli->status = 0;
-    return api_stream(st->cli, &call, err);
+    return api_stream(st->cli, call, err);
 }
 
 int cmd_events(struct cli *cli, int argc, char **argv)
@@ -149,8 +150,8 @@ int cmd_events(struct cli *cli, int argc, char **argv)
         return code;
     for (bool first = true;; first = false) {
         r = once(&st, &o, first, &err);
-        if (!o.follow || st.failed || r == -EPIPE || (r < 0 && !api_is_unreachable(r) &&
-                cli->status != 503))
+        if (!o.follow || st.failed || r == -EPIPE ||
+            (r < 0 && !api_is_unreachable(r) && cli->status != 503))
             break;
         if (first && r < 0 && st.revision == 0)
             break; /* nobody is there: no use in waiting */

@@ -67,8 +67,8 @@ static json_t *command_json(const char *workdir, int count, char **words)
     return list;
 }
 
-static int head_json(const struct exec_opts *o, bool tty, int count, char **words, json_t **ret,
-    struct err *err)
+static int head_json(
+    const struct exec_opts *o, bool tty, int count, char **words, json_t **ret, struct err *err)
 {
     _cleanup_(json_decrefp) json_t *head = json_object();
     json_t *env = json_object(), *command = command_json(o->workdir, count, words);

@@ -185,8 +185,8 @@ static const struct ws_events events = {ws_opened, ws_message, ws_drained, ws_cl
 static int connect_ws(struct pair *p, struct err *err)
 {
     struct forward *fw = p->fw;
-    _cleanup_free_ char *suffix =
-        xasprintf("/tcp?container=%s&port=%llu", fw->ref.container, (unsigned long long)fw->port);
+    _cleanup_free_ char *suffix = xasprintf(
+        "/tcp?container=%s&port=%llu", fw->ref.container, (unsigned long long)fw->port);
     _cleanup_free_ char *path = api_session_path(fw->ref.session, suffix);
     _cleanup_free_ char *url = api_ws_url(fw->cli, path);
     struct ws_connect_opts opts = {.url = url, .token = fw->cli->token, .ca_path = fw->cli->ca};
@@ -279,8 +279,8 @@ int cmd_forward(struct cli *cli, int argc, char **argv)
         return cli_fail(cli, &err);
     printf("127.0.0.1:%llu\n", (unsigned long long)fw.local);
     fflush(stdout);
-    cli_say("leads to port %llu of %s; end with Ctrl-C", (unsigned long long)fw.port,
-        fw.ref.container);
+    cli_say(
+        "leads to port %llu of %s; end with Ctrl-C", (unsigned long long)fw.port, fw.ref.container);
     uv_run(&fw.loop, UV_RUN_DEFAULT);
     return EXIT_OK;
 }

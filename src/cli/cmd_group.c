@@ -57,10 +57,15 @@ static char *limit_of(const json_t *g, const char *key)
 
 static void add_row(struct table *t, const json_t *g)
 {
-    bool debug = json_bool_or(g, "allow_debug", false), train = json_bool_or(g, "allow_train", false);
+    bool debug = json_bool_or(g, "allow_debug", false),
+         train = json_bool_or(g, "allow_train", false);
 
     table_cell(t, text_member(g, "name"));
-    table_cell(t, xstrdup(debug && train ? "debug,train" : debug ? "debug" : train ? "train" : "-"));
+    table_cell(t,
+        xstrdup(debug && train ? "debug,train"
+                : debug        ? "debug"
+                : train        ? "train"
+                               : "-"));
     table_cell(t, limit_of(g, "time_default"));
     table_cell(t, limit_of(g, "time_max"));
     table_cell(t, text_member(g, "size_max"));
@@ -86,7 +91,7 @@ int cmd_group_ls(struct cli *cli, int argc, char **argv)
         return EXIT_OK;
     }
     t = table_new(columns, ARRAY_LEN(columns));
-    json_array_foreach(json_object_get(body, "groups"), i, g)
+    json_array_foreach (json_object_get(body, "groups"), i, g)
         add_row(t, g);
     table_print(t, stdout);
     return EXIT_OK;

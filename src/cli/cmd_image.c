@@ -83,11 +83,11 @@ int cmd_image_ls(struct cli *cli, int argc, char **argv)
         return EXIT_OK;
     }
     t = table_new(columns, ARRAY_LEN(columns));
-    json_array_foreach(json_object_get(body, "images"), n, i) {
+    json_array_foreach (json_object_get(body, "images"), n, i) {
         table_cell(t, text_member(i, "name"));
         table_cell(t, size_of(i));
         table_cell(t, layers_of(i));
-        table_cell(t, text_time(i, "created", cli->utc));
+        table_cell(t, text_time(i, "created_at", cli->utc));
         table_cell(t, text_member(i, "sessions"));
         table_cell(t, text_member(i, "id"));
     }
@@ -180,8 +180,8 @@ static int import_data(const char *data, size_t len, void *arg)
     char *nl;
     int r = buf_append(&im->line, data, len);
 
-    while (r == 0 && at < im->line.len &&
-        (nl = memchr(im->line.data + at, '\n', im->line.len - at))) {
+    while (
+        r == 0 && at < im->line.len && (nl = memchr(im->line.data + at, '\n', im->line.len - at))) {
         import_line(im, im->line.data + at, (size_t)(nl - im->line.data) - at);
         at = (size_t)(nl - im->line.data) + 1;
     }
@@ -189,15 +189,15 @@ static int import_data(const char *data, size_t len, void *arg)
     return r;
 }
 
-static int import_call(struct cli *cli, struct http_call *call)
+static int import_call(struct cli *cli, struct http_call call)
 {
     struct import im = {.line = BUF_INIT(LINE_MAX_BYTES)};
     _cleanup_(json_decrefp) json_t *image = NULL;
     struct err err = ERR_INIT;
     int r;
 
-    call->on_data = import_data;
-    call->arg = &im;
+    call.on_data = import_data;
+    call.arg = &im;
     r = api_stream(cli, call, &err);
     progress_clear();
     buf_done(&im.line);
@@ -229,10 +229,8 @@ static int import_file(struct cli *cli, const char *path, const char *name)
     target = image_path(name);
     progress_set("uploading %s", path);
     return import_call(cli,
-        &(struct http_call){.method = "PUT",
-            .path = target,
-            .body_fd = fd,
-            .content_type = "application/x-tar"});
+        (struct http_call){
+            .method = "PUT", .path = target, .body_fd = fd, .content_type = "application/x-tar"});
 }
 
 static int import_ref(struct cli *cli, const char *ref, const char *name)
@@ -245,10 +243,8 @@ static int import_ref(struct cli *cli, const char *ref, const char *name)
         json_set_str(body, "name", name);
     text = json_text(body);
     return import_call(cli,
-        &(struct http_call){.method = "POST",
-            .path = "/v1/images",
-            .body = text,
-            .body_len = strlen(text)});
+        (struct http_call){
+            .method = "POST", .path = "/v1/images", .body = text, .body_len = strlen(text)});
 }
 
 /* "/a/base.tar.gz" -> "base" */

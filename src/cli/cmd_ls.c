@@ -53,7 +53,7 @@ static char *nodes_of(const json_t *session)
     _cleanup_free_ char *last = NULL;
     size_t i;
 
-    json_array_foreach(json_object_get(session, "containers"), i, c) {
+    json_array_foreach (json_object_get(session, "containers"), i, c) {
         const char *node = json_str_or(c, "node", NULL);
         if (!node || str_eq(node, last))
             continue;
@@ -122,8 +122,8 @@ static char *page_path(const struct ls_opts *o, uint64_t want, uint64_t before)
 }
 
 /* All pages into one list; *ret_next: number to go on before, 0: nothing more. */
-static int fetch(struct cli *cli, const struct ls_opts *o, json_t *list, uint64_t *ret_next,
-    struct err *err)
+static int fetch(
+    struct cli *cli, const struct ls_opts *o, json_t *list, uint64_t *ret_next, struct err *err)
 {
     uint64_t left = o->limit ? o->limit : UINT64_MAX;
 
@@ -146,7 +146,7 @@ static void print_ids(const json_t *list)
     const json_t *s;
     size_t i;
 
-    json_array_foreach(list, i, s)
+    json_array_foreach (list, i, s)
         printf("%s\n", json_str_or(s, "id", ""));
 }
 
@@ -156,7 +156,7 @@ static void print_table(const json_t *list, uint64_t next)
     const json_t *s;
     size_t i;
 
-    json_array_foreach(list, i, s)
+    json_array_foreach (list, i, s)
         add_row(t, s);
     table_print(t, stdout);
     if (next)

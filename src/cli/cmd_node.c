@@ -90,7 +90,7 @@ int cmd_node_ls(struct cli *cli, int argc, char **argv)
         return EXIT_OK;
     }
     t = table_new(columns, ARRAY_LEN(columns));
-    json_array_foreach(json_object_get(body, "nodes"), i, n)
+    json_array_foreach (json_object_get(body, "nodes"), i, n)
         add_row(t, n);
     table_print(t, stdout);
     return EXIT_OK;
@@ -128,14 +128,18 @@ static void print_node(const json_t *n, bool utc)
     print_member(json_object_get(n, "addr"), "Fabric", "fabric");
     print_member(n, "Agent", "version");
     printf("%-10s %s\n", "Seen", seen);
-    json_array_foreach(json_object_get(n, "gpus"), i, item) {
+    json_array_foreach (json_object_get(n, "gpus"), i, item) {
         _cleanup_free_ char *model = text_member(item, "model"), *uuid = text_member(item, "uuid");
         _cleanup_free_ char *mem = text_mem(item);
         printf("%-10s %llu: %s, %s, %s%s\n", i ? "" : "GPUs",
             (unsigned long long)json_u64_or(item, "index", i), model, mem, uuid,
             json_bool_or(item, "healthy", true) ? "" : " (not healthy)");
     }
-    json_array_foreach(json_object_get(n, "sessions"), i, item) {
+    json_array_foreach (json_object_get(n, "quarantined"), i, item) {
+        _cleanup_free_ char *id = text_clean(json_is_string(item) ? json_string_value(item) : "?");
+        printf("%-10s %s\n", i ? "" : "Quarantine", id);
+    }
+    json_array_foreach (json_object_get(n, "sessions"), i, item) {
         _cleanup_free_ char *name = text_member(item, "name"), *num = text_member(item, "num");
         _cleanup_free_ char *owner = text_member(item, "owner");
         _cleanup_free_ char *count = text_member(item, "containers");
@@ -172,8 +176,8 @@ int cmd_node_show(struct cli *cli, int argc, char **argv)
 }
 
 /* POST to one node; key and value: of the body, may be NULL. */
-static int change(struct cli *cli, const char *name, const char *suffix, const char *key,
-    const char *value)
+static int change(
+    struct cli *cli, const char *name, const char *suffix, const char *key, const char *value)
 {
     _cleanup_free_ char *path = node_path(name, suffix);
     _cleanup_(json_decrefp) json_t *body = json_object(), *node = NULL;
@@ -228,6 +232,16 @@ int cmd_node_lost(struct cli *cli, int argc, char **argv)
     if (code != CLI_GO_ON)
         return code;
     return change(cli, argv[rest], "/lost", NULL, NULL);
+}
+
+int cmd_node_purge(struct cli *cli, int argc, char **argv)
+{
+    static struct cli_plain o;
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    return change(cli, argv[rest], "/purge", NULL, NULL);
 }
 
 int cmd_node_group(struct cli *cli, int argc, char **argv)

@@ -27,10 +27,10 @@ const struct opt run_options[] = {
 #define DONE_SIGNAL SIGUSR1
 
 struct runner {
-    struct cli cli;       /* the worker's own connection */
+    struct cli cli; /* the worker's own connection */
     const char *id;
     pthread_t main_thread;
-    json_t *session;      /* as it ended */
+    json_t *session; /* as it ended */
     int result;
     struct err err;
 };

@@ -52,8 +52,7 @@ static int stop_one(struct cli *cli, const char *ref, const struct stop_opts *o)
     json_set_bool(body, "now", o->now);
     if (api_call(cli, "POST", path, body, &session, &err) < 0)
         return cli_fail(cli, &err);
-    if (o->wait &&
-        follow_until(cli, json_str_or(session, "id", ref), "ended", 0, &ended, &err) < 0)
+    if (o->wait && follow_until(cli, json_str_or(session, "id", ref), "ended", 0, &ended, &err) < 0)
         return cli_fail(cli, &err);
     if (cli->json)
         api_print(cli, ended ? ended : session);
@@ -82,7 +81,7 @@ static void print_why(const struct cli *cli, const json_t *why)
     size_t i;
 
     printf("%s: %s\n", state, message);
-    json_array_foreach(json_object_get(why, "details"), i, line) {
+    json_array_foreach (json_object_get(why, "details"), i, line) {
         _cleanup_free_ char *text = text_clean(json_is_string(line) ? json_string_value(line) : "");
         printf("  %s\n", text);
     }
@@ -120,8 +119,8 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
-    r = follow_until(cli, argv[rest], o.until, o.timeout ? clock_mono_usec() + o.timeout : 0,
-        &session, &err);
+    r = follow_until(
+        cli, argv[rest], o.until, o.timeout ? clock_mono_usec() + o.timeout : 0, &session, &err);
     if (r < 0 && r != -ETIME)
         return cli_fail(cli, &err);
     if (cli->json)

@@ -79,7 +79,7 @@ static void print_mounts(const json_t *s)
     const json_t *m;
     size_t i;
 
-    json_array_foreach(json_object_get(s, "mounts"), i, m) {
+    json_array_foreach (json_object_get(s, "mounts"), i, m) {
         _cleanup_free_ char *volume = text_member(m, "volume"), *path = text_member(m, "path");
         line(i ? "" : "Volumes", "%s at %s%s", volume, path,
             json_bool_or(m, "read_only", false) ? " (read-only)" : "");
@@ -132,7 +132,7 @@ static void print_containers(const json_t *s)
     const json_t *c;
     size_t i;
 
-    json_array_foreach(json_object_get(s, "containers"), i, c) {
+    json_array_foreach (json_object_get(s, "containers"), i, c) {
         _cleanup_free_ char *gpus = text_numbers(json_object_get(c, "gpus"));
         table_cell(t, text_member(c, "name"));
         table_cell(t, text_member(c, "node"));

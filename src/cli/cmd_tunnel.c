@@ -4,9 +4,9 @@
 #include "base/str.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/ends.h"
 #include "cli/exec.h"
 #include "cli/ref.h"
-#include "cli/ends.h"
 
 struct tunnel {
     struct ends io;
@@ -62,8 +62,8 @@ static void tunnel_drained(struct ws *ws, void *arg)
     ends_read(&t->io);
 }
 
-static void tunnel_closed(struct ws *ws, unsigned code, unsigned status, const char *text,
-    void *arg)
+static void tunnel_closed(
+    struct ws *ws, unsigned code, unsigned status, const char *text, void *arg)
 {
     struct tunnel *t = arg;
 
@@ -75,19 +75,19 @@ static void tunnel_closed(struct ws *ws, unsigned code, unsigned status, const c
     leave_when_done(t);
 }
 
-static const struct ws_events events = {tunnel_opened, tunnel_message, tunnel_drained,
-    tunnel_closed};
+static const struct ws_events events = {
+    tunnel_opened, tunnel_message, tunnel_drained, tunnel_closed};
 
 static int check_port(const char *text, uint64_t *ret)
 {
     return str_to_u64(text, 65535, ret) < 0 || *ret == 0 ? -EINVAL : 0;
 }
 
-static int open_ws(struct cli *cli, struct tunnel *t, const struct ref *ref, uint64_t port,
-    struct err *err)
+static int open_ws(
+    struct cli *cli, struct tunnel *t, const struct ref *ref, uint64_t port, struct err *err)
 {
-    _cleanup_free_ char *suffix =
-        xasprintf("/tcp?container=%s&port=%llu", ref->container, (unsigned long long)port);
+    _cleanup_free_ char *suffix = xasprintf(
+        "/tcp?container=%s&port=%llu", ref->container, (unsigned long long)port);
     _cleanup_free_ char *path = api_session_path(ref->session, suffix);
     _cleanup_free_ char *url = api_ws_url(cli, path);
     struct ws_connect_opts opts = {.url = url, .token = cli->token, .ca_path = cli->ca};

@@ -53,7 +53,7 @@ int cmd_user_ls(struct cli *cli, int argc, char **argv)
         return EXIT_OK;
     }
     t = table_new(columns, ARRAY_LEN(columns));
-    json_array_foreach(json_object_get(body, "users"), i, u) {
+    json_array_foreach (json_object_get(body, "users"), i, u) {
         table_cell(t, text_member(u, "name"));
         table_cell(t, text_member(u, "role"));
         table_cell(t, text_member(u, "uid"));

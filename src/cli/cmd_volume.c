@@ -55,7 +55,7 @@ int cmd_volume_ls(struct cli *cli, int argc, char **argv)
         return EXIT_OK;
     }
     t = table_new(columns, ARRAY_LEN(columns));
-    json_array_foreach(json_object_get(body, "volumes"), i, v) {
+    json_array_foreach (json_object_get(body, "volumes"), i, v) {
         table_cell(t, text_member(v, "name"));
         table_cell(t, text_member(v, "owner"));
         table_cell(t, text_time(v, "created", cli->utc));

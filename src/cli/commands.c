@@ -86,6 +86,8 @@ const struct command cli_commands[] = {
       cli_plain_options },
     { "node lost", cmd_node_lost, "[OPTION]... NODE", 1, 1, 0, CLUSTER,
       "Declare an unreachable node lost: its sessions end", NULL, cli_plain_options },
+    { "node purge", cmd_node_purge, "[OPTION]... NODE", 1, 1, 0, CLUSTER,
+      "Remove sessions on a node that the manager does not know", NULL, cli_plain_options },
     { "node group", cmd_node_group, "[OPTION]... NODE GROUP", 2, 2, 0, CLUSTER, "Put a node in a group",
       NULL, cli_plain_options },
     { "group ls", cmd_group_ls, "[OPTION]...", 0, 0, 0, CLUSTER, "List groups of nodes", NULL,

@@ -27,6 +27,7 @@ COMMAND(node_drain);
 COMMAND(node_group);
 COMMAND(node_lost);
 COMMAND(node_ls);
+COMMAND(node_purge);
 COMMAND(node_resume);
 COMMAND(node_show);
 COMMAND(run);
@@ -45,6 +46,13 @@ COMMAND(volume_rm);
 COMMAND(wait);
 COMMAND(whoami);
 COMMAND(why);
+
+/* In front of the command. */
+struct main_opts {
+    struct cli_common common;
+    char *url;
+    bool version;
+};
 
 extern const struct opt main_options[];
 extern const struct opt create_options[], down_options[], events_options[], exec_options[],

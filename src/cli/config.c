@@ -136,8 +136,8 @@ static void put(struct buf *b, const char *key, const char *value)
         buf_printf(b, "%s: %s\n", key, quoted);
 }
 
-static int write_file(const char *path, const char *url, const char *token, const char *ca,
-    struct err *err)
+static int write_file(
+    const char *path, const char *url, const char *token, const char *ca, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(64 * 1024);
     _cleanup_free_ char *dir = xstrdup(path);
@@ -160,22 +160,44 @@ int config_write(const char *url, const char *token, const char *ca, struct err 
     return write_file(path, url, token, ca, err);
 }
 
-
 /* As the person: their home may be on storage where root has no rights, and a link that they put
  * there must not lead root anywhere. */
+static int become(uint32_t uid, uint32_t gid, struct err *err)
+{
+    int saved;
+
+    if (setegid(gid) == 0 && seteuid(uid) == 0)
+        return 0;
+    saved = errno;
+    (void)!setegid(0);
+    return err_sys(err, -saved, "cannot act as uid %u", uid);
+}
+
+static void be_root_again(void)
+{
+    if (seteuid(0) < 0 || setegid(0) < 0)
+        abort();
+}
+
 int config_write_for(const char *home, uint32_t uid, uint32_t gid, const char *url,
     const char *token, const char *ca, struct err *err)
 {
     _cleanup_free_ char *path = path_below(home);
-    int r, saved = 0;
+    int r = become(uid, gid, err);
 
-    if (setegid(gid) < 0 || seteuid(uid) < 0) {
-        saved = errno;
-        (void)!setegid(0);
-        return err_sys(err, -saved, "cannot act as uid %u", uid);
-    }
+    if (r < 0)
+        return r;
     r = write_file(path, url, token, ca, err);
-    if (seteuid(0) < 0 || setegid(0) < 0)
-        return err_sys(err, -errno, "cannot be root again");
+    be_root_again();
     return r;
+}
+
+void config_remove_for(const char *home, uint32_t uid, uint32_t gid)
+{
+    _cleanup_free_ char *path = path_below(home);
+
+    if (become(uid, gid, NULL) < 0)
+        return;
+    (void)unlink(path);
+    be_root_again();
 }

@@ -110,7 +110,7 @@ static void write_done(uv_work_t *w, int status)
 
 static void drop_all(struct ends *io)
 {
-    list_for_each_safe(it, &io->out) {
+    list_for_each_safe (it, &io->out) {
         list_remove(it);
         free(LIST_ENTRY(it, struct chunk, link));
     }

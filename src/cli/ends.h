@@ -13,10 +13,10 @@
 
 struct ends {
     uv_loop_t *loop;
-    struct ws *ws;        /* NULL once closed */
-    int channel;          /* byte in front of what is sent; -1: none */
-    void (*eof)(struct ends *io);               /* in_fd is at its end */
-    void (*drained)(struct ends *io);           /* all that came is written; may be NULL */
+    struct ws *ws;                    /* NULL once closed */
+    int channel;                      /* byte in front of what is sent; -1: none */
+    void (*eof)(struct ends *io);     /* in_fd is at its end */
+    void (*drained)(struct ends *io); /* all that came is written; may be NULL */
     void *arg;
 
     int in_fd;
@@ -27,9 +27,9 @@ struct ends {
 
     uv_work_t write_job;
     bool writing;
-    struct list out;      /* of chunks */
+    struct list out; /* of chunks */
     size_t queued;
-    int failed;           /* writing: negative errno; what comes later is dropped */
+    int failed; /* writing: negative errno; what comes later is dropped */
     bool paused;
     uv_timer_t alive;
 };

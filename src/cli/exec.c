@@ -17,12 +17,12 @@
 
 struct exec {
     struct ends io;
-    char *head;         /* the first message */
+    char *head; /* the first message */
     bool tty, raw, no_stdin, opened, closed;
     bool exit_known;
     int exit_code;
-    char error[512];    /* "" none */
-    unsigned status;    /* HTTP, of a refused handshake */
+    char error[512]; /* "" none */
+    unsigned status; /* HTTP, of a refused handshake */
     unsigned interrupts;
     uv_signal_t winch, intr, quit, term;
 };
@@ -169,8 +169,8 @@ static void watch(struct exec *x, uv_signal_t *h, uv_signal_cb fn, int signo)
 
 /* --- all together ------------------------------------------------------------------------- */
 
-int exec_say_refused(struct cli *cli, const char *session, const char *container, unsigned status,
-    const char *text)
+int exec_say_refused(
+    struct cli *cli, const char *session, const char *container, unsigned status, const char *text)
 {
     _cleanup_free_ char *path = api_session_path(session, "");
     _cleanup_(json_decrefp) json_t *s = NULL;
@@ -185,14 +185,15 @@ int exec_say_refused(struct cli *cli, const char *session, const char *container
     if (api_get(cli, path, &s, &err) < 0)
         return cli_fail(cli, &err);
     _cleanup_free_ char *reason = text_reason(s), *state = text_state(s);
-    json_array_foreach(json_object_get(s, "containers"), i, c) {
+    json_array_foreach (json_object_get(s, "containers"), i, c) {
         if (!str_eq(json_str_or(c, "name", ""), container))
             continue;
         if (str_eq(json_str_or(c, "state", ""), "running"))
             err_set(&err, -EREMOTEIO, "%s", text);
         else
-            err_set(&err, -EREMOTEIO, "%s is not running: the session is %s%s%s; see 'muster why %s'",
-                container, state, reason[0] ? ": " : "", reason, session);
+            err_set(&err, -EREMOTEIO,
+                "%s is not running: the session is %s%s%s; see 'muster why %s'", container, state,
+                reason[0] ? ": " : "", reason, session);
         return cli_fail(cli, &err);
     }
     err_set(&err, -EREMOTEIO, "the session has %llu container%s; there is no '%s'",
@@ -234,8 +235,8 @@ static int open_ws(struct cli *cli, struct exec *x, const char *session, const c
     return r < 0 ? r : ws_connect(*ret_net, &opts, &events, x, &x->io.ws, err);
 }
 
-int exec_run(struct cli *cli, const char *session, const char *container, json_t *head,
-    bool no_stdin)
+int exec_run(
+    struct cli *cli, const char *session, const char *container, json_t *head, bool no_stdin)
 {
     struct exec *x = xnew(struct exec);
     bool tty = json_bool_or(head, "tty", false);

@@ -54,7 +54,7 @@ static const char *container_text(const json_t *session, const char **ret_name)
     const json_t *c;
     size_t i;
 
-    json_array_foreach(json_object_get(session, "containers"), i, c) {
+    json_array_foreach (json_object_get(session, "containers"), i, c) {
         const char *text = json_str_or(c, "text", "");
         if (text[0]) {
             *ret_name = json_str_or(c, "name", "");
@@ -121,21 +121,27 @@ int follow_until(struct cli *cli, const char *id, const char *until, uint64_t un
 
 /* --- ends --------------------------------------------------------------------------------- */
 
+/* main1's own command ended, and that is the session's result: it has said what it had to say. */
+static bool is_own_exit(const json_t *session, int code)
+{
+    const json_t *main1 = json_array_get(json_object_get(session, "containers"), 0);
+
+    return str_eq(json_str_or(main1, "end", ""), "exit") &&
+        json_u64_or(main1, "exit_code", 0) == (uint64_t)code &&
+        str_eq(json_str_or(json_object_get(session, "reason"), "code", ""), "exited");
+}
+
 int follow_exit_code(const json_t *session, int dflt)
 {
-    const json_t *code = json_object_get(session, "exit_code");
     const char *result = json_str_or(session, "result", "");
     _cleanup_free_ char *reason = text_reason(session);
+    int code = (int)(json_u64_or(session, "exit_code", 0) & 0xff);
 
     if (str_eq(result, "succeeded"))
         return EXIT_OK;
-    /* A command that ended by itself has said what it had to say. */
-    if (str_eq(result, "failed") && json_is_integer(code) && json_integer_value(code) != 0 &&
-        str_eq(json_str_or(json_object_get(session, "reason"), "code", ""), "container_exited"))
-        return (int)(json_integer_value(code) & 0xff);
+    if (str_eq(result, "failed") && code != 0 && is_own_exit(session, code))
+        return code;
     cli_say("session %s: %s%s%s", json_str_or(session, "name", "?"), result[0] ? result : "ended",
         reason[0] ? ": " : "", reason);
-    if (str_eq(result, "failed") && json_is_integer(code) && json_integer_value(code) != 0)
-        return (int)(json_integer_value(code) & 0xff);
-    return dflt;
+    return str_eq(result, "failed") && code != 0 ? code : dflt;
 }

@@ -15,11 +15,11 @@ struct log {
     const struct log_opts *opts;
     bool utc;
     struct patience patience;
-    struct buf have;      /* not yet a whole frame */
-    uint64_t offset;      /* behind the last frame that was written out */
+    struct buf have; /* not yet a whole frame */
+    uint64_t offset; /* behind the last frame that was written out */
     bool ended;
-    bool line_open[3];    /* by channel: the last byte was no newline */
-    int written;          /* why writing failed: negative errno */
+    bool line_open[3]; /* by channel: the last byte was no newline */
+    int written;       /* why writing failed: negative errno */
 };
 
 static int write_stamped(struct log *l, const struct logframe *f, int fd, const char *data)
@@ -94,16 +94,15 @@ static int on_data(const char *data, size_t len, void *arg)
 
 static int once(struct cli *cli, struct log *l, struct err *err)
 {
-    _cleanup_free_ char *suffix =
-        xasprintf("/logs?format=frames&container=%s&offset=%llu%s", l->opts->container,
-            (unsigned long long)l->offset, l->opts->follow ? "&follow=1" : "");
+    _cleanup_free_ char *suffix = xasprintf("/logs?format=frames&container=%s&offset=%llu%s",
+        l->opts->container, (unsigned long long)l->offset, l->opts->follow ? "&follow=1" : "");
     _cleanup_free_ char *path = api_session_path(l->opts->session, suffix);
     struct http_call call = {.method = "GET", .path = path, .on_data = on_data, .arg = l};
     int r;
 
     buf_done(&l->have);
     l->have = BUF_INIT(2 * LOGFRAME_DATA_MAX);
-    r = api_stream(cli, &call, err);
+    r = api_stream(cli, call, err);
     if (l->written < 0)
         return err_sys(err, l->written, "cannot write the log");
     if (r == -EBADMSG)

@@ -90,10 +90,12 @@ static const char head[] =
     ".SH NAME\nmuster \\- sessions of containers on a cluster of machines with GPUs\n"
     ".SH SYNOPSIS\n.B muster\n[\\fIOPTION\\fR]... \\fICOMMAND\\fR [\\fIARGUMENT\\fR]...\n"
     ".SH DESCRIPTION\n"
-    "A session is a group of containers, started together or not at all: main1, and sub1, sub2, ...\n"
+    "A session is a group of containers, started together or not at all: main1, and sub1, sub2, "
+    "...\n"
     "when it is larger than one. A debug session stays until it is stopped; a train session ends\n"
     "with its command.\n.PP\n"
-    "A session is named by its number, its name, its id, or the beginning of its id; a container of\n"
+    "A session is named by its number, its name, its id, or the beginning of its id; a container "
+    "of\n"
     "it as SESSION/CONTAINER. Results go to standard output, everything else to standard error.\n";
 
 static const char tail[] =
@@ -103,14 +105,16 @@ static const char tail[] =
     ".TP\n2\nWrong usage.\n"
     ".TP\n3\nThe manager could not be reached.\n"
     ".TP\n4\nThe session ended otherwise than well and its command gave no exit code.\n"
-    ".PP\n\\fBrun\\fR and \\fBexec\\fR exit with the command's own code, and with 125 when there is\n"
+    ".PP\n\\fBrun\\fR and \\fBexec\\fR exit with the command's own code, and with 125 when there "
+    "is\n"
     "none because of Muster; \\fBrun\\fR with 130 when it was interrupted.\n"
     ".SH ENVIRONMENT\n"
     ".TP\nMUSTER_URL\nAddress of the manager (default: http://127.0.0.1:7480).\n"
     ".TP\nMUSTER_TOKEN\nToken that says who asks.\n"
     ".TP\nMUSTER_CA\nFile of certificates to trust for https.\n"
     ".SH FILES\n"
-    ".TP\n~/.config/muster/config.yaml\nurl, token and ca, written by \\fBmuster login\\fR; used where\n"
+    ".TP\n~/.config/muster/config.yaml\nurl, token and ca, written by \\fBmuster login\\fR; used "
+    "where\n"
     "the environment does not say. Root acting through sudo uses the file of the person behind it\n"
     "when there is none of its own.\n";
 

@@ -3,6 +3,14 @@
 #include "cli/commands.h"
 
 /* clang-format off */
+const struct opt main_options[] = {
+    { "url", OPT_STR, offsetof(struct main_opts, url), NULL, "URL",
+      "address of the manager, instead of the configured one", 0, true },
+    { "version", OPT_BOOL, offsetof(struct main_opts, version), NULL, NULL,
+      "print the version of this program", 0, true },
+    CLI_COMMON_OPTIONS(struct main_opts)
+};
+
 const struct opt cli_plain_options[] = {
     CLI_COMMON_OPTIONS(struct cli_plain)
 };

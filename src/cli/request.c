@@ -119,8 +119,8 @@ int request_env(json_t *env, const char *text, struct err *err)
     if (!key[0])
         return err_set(err, -EINVAL, "--env: '%.80s' has no name", text);
     if (!value)
-        return err_set(err, -EINVAL, "--env: %.80s is not set here; give a value: %.80s=VALUE", key,
-            key);
+        return err_set(
+            err, -EINVAL, "--env: %.80s is not set here; give a value: %.80s=VALUE", key, key);
     if (!str_is_clean(key, strlen(key)))
         return err_set(err, -EINVAL, "--env: the name has characters that no name can have");
     if (json_object_set_new(env, key, json_string(value)) < 0)
@@ -174,8 +174,8 @@ static int set_lists(const struct request_opts *o, json_t *body, struct err *err
     return r;
 }
 
-int request_body(const struct request_opts *o, int count, char **words, json_t **ret,
-    struct err *err)
+int request_body(
+    const struct request_opts *o, int count, char **words, json_t **ret, struct err *err)
 {
     _cleanup_(json_decrefp) json_t *body = json_object();
     json_t *command = json_array();
@@ -207,11 +207,11 @@ static int show_dry_run(struct cli *cli, const json_t *found)
     }
     _cleanup_free_ char *message = text_member(found, "message");
     printf("%s: %s\n",
-        !possible                               ? "never"
+        !possible                                ? "never"
             : json_bool_or(found, "fits", false) ? "now"
                                                  : "later",
         message);
-    json_array_foreach(json_object_get(found, "placement"), i, c) {
+    json_array_foreach (json_object_get(found, "placement"), i, c) {
         _cleanup_free_ char *name = text_member(c, "name"), *node = text_member(c, "node");
         _cleanup_free_ char *gpus = text_numbers(json_object_get(c, "gpus"));
         printf("  %s on %s%s%s\n", name, node, gpus[0] ? ", GPU " : "", gpus);
@@ -219,8 +219,8 @@ static int show_dry_run(struct cli *cli, const json_t *found)
     return possible ? EXIT_OK : EXIT_FAILED;
 }
 
-int request_send(struct cli *cli, const struct request_opts *o, int count, char **words,
-    json_t **ret_session)
+int request_send(
+    struct cli *cli, const struct request_opts *o, int count, char **words, json_t **ret_session)
 {
     _cleanup_(json_decrefp) json_t *body = NULL, *answer = NULL;
     char key[UUID_TEXT_LEN + 1];

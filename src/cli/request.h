@@ -6,8 +6,8 @@
 #include "cli/cli.h"
 
 struct request_opts {
-    char *name, *kind, *mode, *cpus, *mem, *gpu_model, *shm, *group, *time, *grace, *on, *on_failure,
-        *workdir;
+    char *name, *kind, *mode, *cpus, *mem, *gpu_model, *shm, *group, *time, *grace, *on,
+        *on_failure, *workdir;
     uint64_t size, gpus;
     char **volumes, **env;
     bool dry_run;
@@ -69,17 +69,17 @@ int request_check_time(const char *value, struct err *err);
 /* clang-format on */
 
 /* The body; words: IMAGE [COMMAND...] (a "--" behind the image is dropped). -EINVAL. */
-int request_body(const struct request_opts *o, int count, char **words, json_t **ret,
-    struct err *err);
+int request_body(
+    const struct request_opts *o, int count, char **words, json_t **ret, struct err *err);
 
 /* "NAME[:PATH][:ro]" as {"volume", "path", "read_only"}; owned by the caller. */
 int request_volume(const char *spec, json_t **ret, struct err *err);
 /* "K=V", or K alone with the value it has here, added to env. */
 int request_env(json_t *env, const char *text, struct err *err);
 
-/* POST it: prints what a dry run found, or gives the session. CLI_GO_ON, or the exit code when done.
- * Warns when no volume is mounted. */
-int request_send(struct cli *cli, const struct request_opts *o, int count, char **words,
-    json_t **ret_session);
+/* POST it: prints what a dry run found, or gives the session. CLI_GO_ON, or the exit code when
+ * done. Warns when no volume is mounted. */
+int request_send(
+    struct cli *cli, const struct request_opts *o, int count, char **words, json_t **ret_session);
 
 #endif

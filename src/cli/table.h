@@ -9,9 +9,9 @@
 
 struct column {
     const char *name;
-    unsigned drop;  /* 0: always shown; the highest is left out first */
-    bool right;     /* numbers */
-    bool cut;       /* may be cut to fit */
+    unsigned drop; /* 0: always shown; the highest is left out first */
+    bool right;    /* numbers */
+    bool cut;      /* may be cut to fit */
 };
 
 struct table;

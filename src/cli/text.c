@@ -48,8 +48,8 @@ char *text_resources(const json_t *r)
 
     if (gpus == 0)
         return xasprintf("%s CPU%s, %s", cpus, s, mem);
-    return xasprintf("%s CPU%s, %s, %llu GPU%s", cpus, s, mem, (unsigned long long)gpus,
-        gpus == 1 ? "" : "s");
+    return xasprintf(
+        "%s CPU%s, %s, %llu GPU%s", cpus, s, mem, (unsigned long long)gpus, gpus == 1 ? "" : "s");
 }
 
 char *text_usec(uint64_t usec, bool utc)
@@ -128,8 +128,9 @@ char *text_words(const json_t *list)
     const json_t *word;
     size_t i;
 
-    json_array_foreach(list, i, word) {
-        _cleanup_free_ char *quoted = text_quote(json_is_string(word) ? json_string_value(word) : "");
+    json_array_foreach (list, i, word) {
+        _cleanup_free_ char *quoted = text_quote(
+            json_is_string(word) ? json_string_value(word) : "");
         buf_printf(&b, "%s%s", i ? " " : "", quoted);
     }
     text = buf_take(&b);
@@ -142,7 +143,7 @@ char *text_numbers(const json_t *list)
     const json_t *n;
     size_t i;
 
-    json_array_foreach(list, i, n)
+    json_array_foreach (list, i, n)
         buf_printf(&b, "%s%lld", i ? "," : "", (long long)json_integer_value(n));
     return buf_take(&b);
 }

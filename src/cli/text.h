@@ -14,7 +14,7 @@ char *text_cpus(const json_t *r);
 char *text_mem(const json_t *r);
 /* RFC 3339 to "2026-11-30 14:37:48" (local, or UTC); "-" for null. */
 char *text_time(const json_t *obj, const char *key, bool utc);
-/* Between two times of the document, or up to now when "to" is null; "-" when there is no "from". */
+/* Between two times of the document, or up to now when "to" is null; "-" if there is no "from". */
 char *text_span(const json_t *obj, const char *from, const char *to);
 /* "running", "ended (succeeded)". */
 char *text_state(const json_t *session);

@@ -1,7 +1,7 @@
 /*
- * Mounting and asking. The blobs are ours (mkfs.erofs made them from what we checked), so the kernel
- * may read them; names in them are the image author's, so every path is opened without following
- * links. All mounts are in a private mount namespace and die with this process.
+ * Mounting and asking. The blobs are ours (mkfs.erofs made them from what we checked), so the
+ * kernel may read them; names in them are the image author's, so every path is opened without
+ * following links. All mounts are in a private mount namespace and die with this process.
  */
 #include "image/below.h"
 
@@ -176,8 +176,9 @@ static int mount_overlay(struct below *b, const char *at, struct err *err)
     r = buf_puts(&options, "empty");
     if (r == 0 && chdir(low) < 0)
         r = -errno;
-    if (r == 0 && mount("overlay", at, "overlay", MS_RDONLY | MS_NODEV | MS_NOSUID | MS_NOEXEC,
-                      options.data) < 0)
+    if (r == 0 &&
+        mount("overlay", at, "overlay", MS_RDONLY | MS_NODEV | MS_NOSUID | MS_NOEXEC,
+            options.data) < 0)
         r = -errno;
     if (chdir("/") < 0 && r == 0)
         r = -errno;

@@ -132,8 +132,8 @@ static bool blob_is_there(const struct blobs *b, const struct layer_record *rec)
     return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == rec->size;
 }
 
-int blobs_find(const struct blobs *b, bool by_chain, const char *id, struct layer_record *ret,
-    struct err *err)
+int blobs_find(
+    const struct blobs *b, bool by_chain, const char *id, struct layer_record *ret, struct err *err)
 {
     _cleanup_free_ char *path = record_path(b, by_chain, id), *text = NULL;
     _cleanup_(json_decrefp) json_t *j = NULL;
@@ -141,8 +141,8 @@ int blobs_find(const struct blobs *b, bool by_chain, const char *id, struct laye
     size_t len;
 
     if (fs_read(path, RECORD_MAX, &text, &len, NULL) < 0 ||
-        json_parse(text, len, RECORD_MAX, &j, NULL) < 0 ||
-        record_from_json(j, &rec, NULL) < 0 || !blob_is_there(b, &rec))
+        json_parse(text, len, RECORD_MAX, &j, NULL) < 0 || record_from_json(j, &rec, NULL) < 0 ||
+        !blob_is_there(b, &rec))
         return err_set(err, -ENOENT, "no blob of this layer");
     *ret = rec;
     return 0;
@@ -184,14 +184,13 @@ static int seal(const char *path, struct layer_record *record, struct err *err)
     return 0;
 }
 
-int blobs_add(const struct blobs *b, const char *tmp_path, struct layer_record *record,
-    struct err *err)
+int blobs_add(
+    const struct blobs *b, const char *tmp_path, struct layer_record *record, struct err *err)
 {
     _cleanup_free_ char *path = NULL;
     int r;
 
-    if ((r = seal(tmp_path, record, err)) < 0 ||
-        (r = crash_point("import.before_rename", err)) < 0)
+    if ((r = seal(tmp_path, record, err)) < 0 || (r = crash_point("import.before_rename", err)) < 0)
         return r;
     path = blobs_path(b, record->digest);
     if (rename(tmp_path, path) < 0)
@@ -216,8 +215,8 @@ int blobs_packed_find(const struct blobs *b, const char *packed, char diff_id[DI
     return str_copy(diff_id, DIGEST_TEXT_MAX, text);
 }
 
-int blobs_packed_record(const struct blobs *b, const char *packed, const char *diff_id,
-    struct err *err)
+int blobs_packed_record(
+    const struct blobs *b, const char *packed, const char *diff_id, struct err *err)
 {
     _cleanup_free_ char *path = packed_path(b, packed);
 

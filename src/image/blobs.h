@@ -42,13 +42,13 @@ int blobs_record(const struct blobs *b, bool by_chain, const char *id,
 /* Where to write a new blob; heap. */
 char *blobs_tmp_path(const struct blobs *b);
 /* Hash, sync, make read-only, move in; sets digest and size of the record. */
-int blobs_add(const struct blobs *b, const char *tmp_path, struct layer_record *record,
-    struct err *err);
+int blobs_add(
+    const struct blobs *b, const char *tmp_path, struct layer_record *record, struct err *err);
 char *blobs_path(const struct blobs *b, const char *digest); /* heap */
 
 /* The diff id that a compressed layer was found to have. -ENOENT. */
 int blobs_packed_find(const struct blobs *b, const char *packed, char diff_id[DIGEST_TEXT_MAX]);
-int blobs_packed_record(const struct blobs *b, const char *packed, const char *diff_id,
-    struct err *err);
+int blobs_packed_record(
+    const struct blobs *b, const char *packed, const char *diff_id, struct err *err);
 
 #endif

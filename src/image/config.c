@@ -15,8 +15,7 @@ void image_config_done(struct image_config *c)
     *c = (struct image_config){0};
 }
 
-static int parse_words(const json_t *obj, const char *key, size_t max, char ***ret,
-    struct err *err)
+static int parse_words(const json_t *obj, const char *key, size_t max, char ***ret, struct err *err)
 {
     json_t *arr, *item;
     size_t n;
@@ -109,8 +108,8 @@ static int check_platform(const json_t *doc, const char *arch, struct err *err)
         return 0;
     os_shown = str_escape(os, strlen(os), 16);
     a_shown = str_escape(a, strlen(a), 16);
-    return err_set(err, -EINVAL, "the image is for %s/%s, not for linux/%s", os_shown, a_shown,
-        arch);
+    return err_set(
+        err, -EINVAL, "the image is for %s/%s, not for linux/%s", os_shown, a_shown, arch);
 }
 
 static int parse_diff_ids(const json_t *doc, struct image_config *c, struct err *err)
@@ -135,8 +134,8 @@ static int parse_diff_ids(const json_t *doc, struct image_config *c, struct err 
     return 0;
 }
 
-int image_config_parse(const char *text, size_t len, const char *arch, struct image_config *ret,
-    struct err *err)
+int image_config_parse(
+    const char *text, size_t len, const char *arch, struct image_config *ret, struct err *err)
 {
     _cleanup_(json_decrefp) json_t *doc = NULL;
     _cleanup_(image_config_done) struct image_config c = {0};
@@ -182,8 +181,8 @@ static int parse_entry(const json_t *entry, struct docker_manifest *m, struct er
     return 0;
 }
 
-int docker_manifest_parse(const char *text, size_t len, struct docker_manifest *ret,
-    struct err *err)
+int docker_manifest_parse(
+    const char *text, size_t len, struct docker_manifest *ret, struct err *err)
 {
     _cleanup_(json_decrefp) json_t *doc = NULL;
     _cleanup_(docker_manifest_done) struct docker_manifest m = {0};
@@ -193,8 +192,8 @@ int docker_manifest_parse(const char *text, size_t len, struct docker_manifest *
     if (r < 0)
         return r;
     if (!json_is_array(doc) || json_array_size(doc) != 1)
-        return err_set(err, -EINVAL, "the archive must hold one image, it holds %zu",
-            json_array_size(doc));
+        return err_set(
+            err, -EINVAL, "the archive must hold one image, it holds %zu", json_array_size(doc));
     r = parse_entry(json_array_get(doc, 0), &m, err);
     if (r < 0)
         return r;

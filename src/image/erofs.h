@@ -1,7 +1,7 @@
 /*
  * mkfs.erofs: from 1.7 on it packs a tar as it streams; Debian 12's 1.5 packs a folder. Which one
- * is here is asked once. The images are lz4: every kernel with EROFS reads it, and it costs a third
- * of the CPU time of lz4hc for a few per cent more bytes.
+ * is here is asked once. The images are lz4: every kernel with EROFS reads it. Of 914 MB it made
+ * 490 in 2.4 s of CPU time; lz4hc 408 in 32 s, its level 3 419 in 12 s.
  */
 #ifndef IMAGE_EROFS_H
 #define IMAGE_EROFS_H
@@ -17,8 +17,8 @@ struct erofs_tool {
 
 int erofs_probe(const char *program, struct erofs_tool *ret, struct err *err);
 /* Pack the folder into the file. Blocks. */
-int erofs_pack_tree(const struct erofs_tool *t, const char *dir, const char *image,
-    struct err *err);
+int erofs_pack_tree(
+    const struct erofs_tool *t, const char *dir, const char *image, struct err *err);
 
 /* Pack a tar: write it to *ret_fd, close that, then wait. */
 struct erofs_job {

@@ -5,12 +5,12 @@
  */
 #include "image/fetch.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <dirent.h>
 
 #include "base/clock.h"
 #include "base/fs.h"
@@ -71,8 +71,8 @@ static uint64_t bytes_in(const char *path, int depth)
     return sum;
 }
 
-static int wait_for(const struct fetch *f, pid_t pid, const char *layout, int *ret_status,
-    struct err *err)
+static int wait_for(
+    const struct fetch *f, pid_t pid, const char *layout, int *ret_status, struct err *err)
 {
     const struct timespec pause = {.tv_nsec = POLL_USEC * 1000};
     uint64_t end = clock_mono_usec() + FETCH_TIMEOUT;
@@ -152,8 +152,8 @@ int fetch_image(const struct fetch *f, const char *scratch, struct err *err)
     _cleanup_free_ char *tmpdir = xasprintf("TMPDIR=%s", scratch);
     _cleanup_free_ char *layout = xasprintf("%s/layout", scratch);
     _cleanup_close_ int messages = open(scratch, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    const char *const env[] = {"PATH=" PROC_PATH, "LC_ALL=C.UTF-8", "HOME=/nonexistent", tmpdir,
-        NULL};
+    const char *const env[] = {
+        "PATH=" PROC_PATH, "LC_ALL=C.UTF-8", "HOME=/nonexistent", tmpdir, NULL};
     struct proc p = {.argv = (const char *const *)argv, .env = env};
     int status = 0, r;
     pid_t pid;

@@ -248,8 +248,8 @@ bool image_has_command(const struct image *i)
     return strv_len(i->entrypoint) + strv_len(i->cmd) > 0;
 }
 
-int image_command(const struct image *i, char *const *asked, bool train, char ***ret,
-    struct err *err)
+int image_command(
+    const struct image *i, char *const *asked, bool train, char ***ret, struct err *err)
 {
     char *const *tail = strv_len(asked) > 0 ? asked : i->cmd;
     char **words = NULL;

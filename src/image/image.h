@@ -18,16 +18,16 @@
 #define IMAGE_LINE_MAX (4 * 1024 * 1024)
 
 struct image {
-    char id[DIGEST_TEXT_MAX];     /* digest of its config, or of the tar of a root file system */
-    char name[IMAGE_REF_MAX + 1]; /* as image_ref_normal */
+    char id[DIGEST_TEXT_MAX];      /* digest of its config, or of the tar of a root file system */
+    char name[IMAGE_REF_MAX + 1];  /* as image_ref_normal */
     struct assigned_layer *layers; /* lowest first */
     uint32_t layer_count;
     char **env; /* K=V */
     char **entrypoint, **cmd;
-    char workdir[PATH_TEXT_MAX + 1]; /* "": none */
-    char user[256];                  /* as written in the image; "": none */
-    uint32_t stop_signal;            /* 15 unless the image says otherwise */
-    uint64_t size;                   /* bytes of all its blob files */
+    char workdir[PATH_TEXT_MAX + 1];       /* "": none */
+    char user[256];                        /* as written in the image; "": none */
+    uint32_t stop_signal;                  /* 15 unless the image says otherwise */
+    uint64_t size;                         /* bytes of all its blob files */
     uint64_t created_usec, last_used_usec; /* when imported, when a session used it; real time */
 };
 
@@ -54,19 +54,19 @@ bool image_has_command(const struct image *i);
  * NULL (idle) for a debug session without a command. Heap. -EINVAL when a train session asks for
  * none and the image has none.
  */
-int image_command(const struct image *i, char *const *asked, bool train, char ***ret,
-    struct err *err);
+int image_command(
+    const struct image *i, char *const *asked, bool train, char ***ret, struct err *err);
 
 /* One line of muster-import. */
 enum image_line_type { IMAGE_LINE_PROGRESS, IMAGE_LINE_IMAGE, IMAGE_LINE_ERROR };
 
 struct image_line {
     enum image_line_type type;
-    char step[16];             /* progress: "fetch", "unpack", "pack" */
-    uint32_t layer, layers;    /* progress: 1-based; 0: not yet known */
-    uint64_t bytes;            /* progress: done so far, of this layer and step */
-    struct image *image;       /* image; owned */
-    char text[1024];           /* error: for a person */
+    char step[16];          /* progress: "fetch", "unpack", "pack" */
+    uint32_t layer, layers; /* progress: 1-based; 0: not yet known */
+    uint64_t bytes;         /* progress: done so far, of this layer and step */
+    struct image *image;    /* image; owned */
+    char text[1024];        /* error: for a person */
 };
 
 void image_line_done(struct image_line *l);

@@ -81,8 +81,8 @@ static void tell_image(const struct run *run, struct image *i)
     json_set_str(j, "type", "image");
     image = image_to_json(i);
     for (uint32_t n = 0; n < run->done_count; n++)
-        json_set_str(json_array_get(json_object_get(image, "layers"), n), "diff_id",
-            run->done[n].diff_id);
+        json_set_str(
+            json_array_get(json_object_get(image, "layers"), n), "diff_id", run->done[n].diff_id);
     json_object_foreach (image, key, value)
         json_object_set(j, key, value);
     json_decref(image);
@@ -174,11 +174,10 @@ static int convert_once(struct run *run, const struct piece *piece, struct plan_
         limits.max_path -= (unsigned)MIN_OF(strlen(run->scratch.path) + 16, LAYER_PATH_MAX / 2);
     c.blob = blobs_tmp_path(&run->blobs);
     (void)unlink(c.blob);
-    if ((r = stream_open(&c.in, piece, max, err)) < 0 ||
-        (r = open_sink(run, &c, as_tar, err)) < 0)
+    if ((r = stream_open(&c.in, piece, max, err)) < 0 || (r = open_sink(run, &c, as_tar, err)) < 0)
         return r;
-    r = layer_convert(&c.in, run->below, &run->root, &limits, c.sink, tell_unpack, run,
-        &record->layer, err);
+    r = layer_convert(
+        &c.in, run->below, &run->root, &limits, c.sink, tell_unpack, run, &record->layer, err);
     if (r == -EPIPE && as_tar)
         return erofs_tar_wait(&c.job, err) < 0 ? -EPROTO : r;
     if (r < 0 || (r = verify(&c.in, l, err)) < 0 || (r = pack(run, &c, err)) < 0)
@@ -226,8 +225,7 @@ static int digest_of_piece(const struct piece *p, char text[DIGEST_TEXT_MAX], st
 }
 
 /* The bytes are what the digests say; decompressed only when it was never seen before. */
-static int prove(struct run *run, const struct piece *piece, struct plan_layer *l,
-    struct err *err)
+static int prove(struct run *run, const struct piece *piece, struct plan_layer *l, struct err *err)
 {
     _cleanup_(stream_done) struct stream s = {0};
     char packed[DIGEST_TEXT_MAX], known[DIGEST_TEXT_MAX];
@@ -236,8 +234,8 @@ static int prove(struct run *run, const struct piece *piece, struct plan_layer *
     if ((r = digest_of_piece(piece, packed, err)) < 0 ||
         (r = check_digest("digest", l->packed, packed, err)) < 0)
         return r;
-    if (str_eq(packed, l->diff_id) || (blobs_packed_find(&run->blobs, packed, known) == 0 &&
-                                          str_eq(known, l->diff_id)))
+    if (str_eq(packed, l->diff_id) ||
+        (blobs_packed_find(&run->blobs, packed, known) == 0 && str_eq(known, l->diff_id)))
         return 0;
     r = stream_open(&s, piece, INT64_MAX, err);
     return r < 0 ? r : verify(&s, l, err);
@@ -258,7 +256,7 @@ static int convert_and_record(struct run *run, const struct piece *piece, struct
     if (run->chain[0] == '\0') /* a root file system: its diff id is known only now */
         digest_chain(NULL, l->diff_id, run->chain);
     by_chain = below_was_asked(run->below) ||
-               (!record->layer.root_listed && !root_is_default(&run->root));
+        (!record->layer.root_listed && !root_is_default(&run->root));
     id = by_chain ? run->chain : l->diff_id;
     r = blobs_record(&run->blobs, by_chain, id, record, err);
     if (r == 0 && !str_eq(l->packed, l->diff_id))
@@ -285,8 +283,8 @@ static int obtain(struct run *run, const struct piece *piece, struct plan_layer 
 }
 
 /* A root file system brings no digest: its own, if it was seen before, tells the diff id. */
-static int know_rootfs(struct run *run, const struct piece *piece, struct plan_layer *l,
-    struct err *err)
+static int know_rootfs(
+    struct run *run, const struct piece *piece, struct plan_layer *l, struct err *err)
 {
     struct layer_record record;
     char known[DIGEST_TEXT_MAX];
@@ -298,7 +296,7 @@ static int know_rootfs(struct run *run, const struct piece *piece, struct plan_l
     if (blobs_packed_find(&run->blobs, l->packed, known) == 0)
         STR_SET(l->diff_id, known);
     else if (blobs_find(&run->blobs, false, l->packed, &record, NULL) == 0 ||
-             blobs_find(&run->blobs, true, l->packed, &record, NULL) == 0)
+        blobs_find(&run->blobs, true, l->packed, &record, NULL) == 0)
         STR_SET(l->diff_id, l->packed);
     return 0;
 }
@@ -313,7 +311,6 @@ static void take_limits(struct run *run, const struct layer_result *l)
  * shows or hides all that the lower one had. */
 static void stack_layer(struct run *run, const struct layer_record *record, const char *diff_id)
 {
-    _cleanup_free_ char *path = blobs_path(&run->blobs, record->digest);
     uint32_t n = 0;
 
     if (record->layer.opaque_root)
@@ -398,8 +395,8 @@ static int fetch(struct run *run, char **ret_path, struct err *err)
 {
     const struct import *o = run->opts;
     struct image_ref ref;
-    struct fetch f = {&ref, o->arch, o->authfile, o->insecure, o->limits.max_bytes, tell_fetch,
-        run};
+    struct fetch f = {
+        &ref, o->arch, o->authfile, o->insecure, o->limits.max_bytes, tell_fetch, run};
     int r;
 
     if ((r = image_ref_parse(o->source, &ref, err)) < 0 ||

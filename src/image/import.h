@@ -15,7 +15,7 @@ struct import {
     const char *mkfs;     /* program */
     bool insecure;
     struct layer_limits limits; /* of the whole image */
-    FILE *out; /* JSON lines; NULL: none */
+    FILE *out;                  /* JSON lines; NULL: none */
 };
 
 /* On success the "image" line was written; on failure no "error" line. Single-threaded processes

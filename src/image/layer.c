@@ -1,7 +1,7 @@
 /*
- * The conversion of a layer, entry by entry as the tar streams by. What can only be known at the end
- * is put at the end: whiteouts (a name whited out and made again in one layer is just the new one)
- * and the folders' overlay attributes.
+ * The conversion of a layer, entry by entry as the tar streams by. What can only be known at the
+ * end is put at the end: whiteouts (a name whited out and made again in one layer is just the new
+ * one) and the folders' overlay attributes.
  *
  * A folder that holds whiteouts gets an empty trusted.overlay.origin: without it overlayfs shows
  * the whiteouts of a folder that has nothing below (Linux: fs/overlayfs/readdir.c, "non-merge dir
@@ -79,8 +79,8 @@ static int copy_content(struct layer *l, int fd, uint64_t size, struct err *err)
 }
 
 /* The target is in a lower layer: this layer gets a copy, and with it the name. */
-static int copy_from_below(struct layer *l, const char *target, const char *path, struct node *n,
-    struct err *err)
+static int copy_from_below(
+    struct layer *l, const char *target, const char *path, struct node *n, struct err *err)
 {
     _cleanup_(item_done) struct item i = {0};
     _cleanup_close_ int fd = -1;
@@ -191,8 +191,8 @@ static int copy_data(struct convert *c, struct err *err)
     return r == ARCHIVE_EOF ? 0 : -EBADMSG;
 }
 
-static int put_entry(struct convert *c, const struct place *p, struct item *i, const char *raw,
-    struct err *err)
+static int put_entry(
+    struct convert *c, const struct place *p, struct item *i, const char *raw, struct err *err)
 {
     char path[LAYER_PATH_MAX];
     struct node *n;

@@ -11,7 +11,7 @@
 #include "image/stream.h"
 
 struct layer_limits {
-    uint64_t max_bytes;   /* of all files, holes counted too */
+    uint64_t max_bytes; /* of all files, holes counted too */
     uint64_t max_entries;
     unsigned max_depth;
     unsigned max_path; /* bytes, at most LAYER_PATH_MAX - 1 */
@@ -29,8 +29,8 @@ struct layer_root { /* attributes of a stack's root folder */
 #define LAYER_ROOT_DEFAULT ((struct layer_root){.mode = 0755})
 
 struct layer_result {
-    bool root_listed;  /* the layer says itself what its root is like */
-    bool opaque_root;  /* nothing of the layers below is left */
+    bool root_listed; /* the layer says itself what its root is like */
+    bool opaque_root; /* nothing of the layers below is left */
     struct layer_root root;
     uint64_t entries, bytes;
 };

@@ -21,8 +21,7 @@ static int copy_xattrs(struct archive_entry *e, const char *raw, struct item *i,
     while (archive_entry_xattr_next(e, &name, &value, &len) == ARCHIVE_OK) {
         if (!name || !item_xattr_is_kept(name))
             continue;
-        if (i->xattr_count >= XATTRS_MAX || len > XATTR_MAX_BYTES ||
-            strlen(name) > LAYER_NAME_MAX)
+        if (i->xattr_count >= XATTRS_MAX || len > XATTR_MAX_BYTES || strlen(name) > LAYER_NAME_MAX)
             return layer_failed(raw, -EFBIG, "too many or too large extended attributes", err);
         item_set_xattr(i, name, value, len);
     }

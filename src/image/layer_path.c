@@ -80,9 +80,9 @@ struct node *layer_node_at(const struct layer *l, const struct place *p)
 /* ---- the walk ---- */
 
 struct walk {
-    const char *raw;   /* for errors */
+    const char *raw; /* for errors */
     struct node *at;
-    char *rest;        /* heap; what is still to go */
+    char *rest; /* heap; what is still to go */
     unsigned links;
 };
 
@@ -100,8 +100,8 @@ static int push_link(struct walk *w, const char *target, const char *rest, struc
     return 0;
 }
 
-static int imply_dir(struct layer *l, struct walk *w, struct node *n, struct item *attr,
-    struct err *err)
+static int imply_dir(
+    struct layer *l, struct walk *w, struct node *n, struct item *attr, struct err *err)
 {
     char path[LAYER_PATH_MAX];
     int r;
@@ -118,8 +118,8 @@ static int imply_dir(struct layer *l, struct walk *w, struct node *n, struct ite
 }
 
 /* A parent that this layer has not named. */
-static int step_below(struct layer *l, struct walk *w, const char *name, const char *rest,
-    struct err *err)
+static int step_below(
+    struct layer *l, struct walk *w, const char *name, const char *rest, struct err *err)
 {
     _cleanup_(item_done) struct item attr = {0};
     struct node *n;
@@ -146,8 +146,8 @@ static int step_below(struct layer *l, struct walk *w, const char *name, const c
 }
 
 /* A parent that this layer has named. */
-static int step_known(struct layer *l, struct walk *w, struct node *n, const char *rest,
-    struct err *err)
+static int step_known(
+    struct layer *l, struct walk *w, struct node *n, const char *rest, struct err *err)
 {
     struct item attr = {.type = ITEM_DIR, .mode = 0755};
 
@@ -165,8 +165,8 @@ static int step_known(struct layer *l, struct walk *w, struct node *n, const cha
 }
 
 /* The first part into name; returns what is behind it (inside w->rest), NULL if it is too long. */
-static const char *next_part(const struct layer *l, const struct walk *w,
-    char name[LAYER_NAME_MAX + 1])
+static const char *next_part(
+    const struct layer *l, const struct walk *w, char name[LAYER_NAME_MAX + 1])
 {
     const char *start = w->rest + strspn(w->rest, "/");
     size_t len = strcspn(start, "/");
@@ -178,8 +178,8 @@ static const char *next_part(const struct layer *l, const struct walk *w,
     return start + len + strspn(start + len, "/");
 }
 
-static int step(struct layer *l, struct walk *w, const char *name, const char *rest,
-    struct err *err)
+static int step(
+    struct layer *l, struct walk *w, const char *name, const char *rest, struct err *err)
 {
     struct node *n;
 

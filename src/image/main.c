@@ -91,8 +91,8 @@ static int run(const struct config *c, const char *source, struct err *err)
     return import_run(&i, err);
 }
 
-static int read_options(struct config *c, int argc, char **argv, const char **ret_source,
-    struct err *err)
+static int read_options(
+    struct config *c, int argc, char **argv, const char **ret_source, struct err *err)
 {
     int rest, r;
 
@@ -101,7 +101,8 @@ static int read_options(struct config *c, int argc, char **argv, const char **re
     if (r < 0 || c->help)
         return r;
     if (!c->blobs || !c->tmp || rest != argc - 1)
-        return err_set(err, -EINVAL, "usage: muster-import --blobs DIR --tmp DIR [OPTION...] SOURCE");
+        return err_set(
+            err, -EINVAL, "usage: muster-import --blobs DIR --tmp DIR [OPTION...] SOURCE");
     *ret_source = argv[rest];
     return 0;
 }

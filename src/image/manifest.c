@@ -101,7 +101,7 @@ static bool fits_platform(const json_t *entry, const char *arch)
     if (!json_is_object(platform))
         return true;
     return str_eq(json_str_or(platform, "os", ""), "linux") &&
-           str_eq(json_str_or(platform, "architecture", ""), arch);
+        str_eq(json_str_or(platform, "architecture", ""), arch);
 }
 
 static bool is_image_entry(const json_t *entry)
@@ -125,8 +125,8 @@ static int no_platform(const json_t *entries, const char *arch, struct err *err)
         if (!json_is_object(p))
             continue;
         os = str_escape(json_str_or(p, "os", "?"), strlen(json_str_or(p, "os", "?")), 16);
-        a = str_escape(json_str_or(p, "architecture", "?"),
-            strlen(json_str_or(p, "architecture", "?")), 16);
+        a = str_escape(
+            json_str_or(p, "architecture", "?"), strlen(json_str_or(p, "architecture", "?")), 16);
         (void)buf_printf(&has, "%s%s/%s", has.len ? ", " : "", os, a);
     }
     r = err_set(err, -ENOENT, "the image is not for linux/%s; it is for: %s", arch,
@@ -135,8 +135,7 @@ static int no_platform(const json_t *entries, const char *arch, struct err *err)
     return r;
 }
 
-static int parse_index(const json_t *entries, const char *arch, struct manifest *m,
-    struct err *err)
+static int parse_index(const json_t *entries, const char *arch, struct manifest *m, struct err *err)
 {
     struct blob_ref found = {0};
     json_t *entry;
@@ -199,8 +198,8 @@ static int parse_manifest(const json_t *doc, struct manifest *m, struct err *err
     return 0;
 }
 
-int manifest_parse(const char *text, size_t len, const char *arch, struct manifest *ret,
-    struct err *err)
+int manifest_parse(
+    const char *text, size_t len, const char *arch, struct manifest *ret, struct err *err)
 {
     _cleanup_(json_decrefp) json_t *doc = NULL;
     _cleanup_(manifest_done) struct manifest m = {0};

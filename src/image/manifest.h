@@ -31,8 +31,8 @@ void manifest_done(struct manifest *m);
  * has; -EINVAL when it has several; media types of layers that are not (compressed) tars are
  * refused.
  */
-int manifest_parse(const char *text, size_t len, const char *arch, struct manifest *ret,
-    struct err *err);
+int manifest_parse(
+    const char *text, size_t len, const char *arch, struct manifest *ret, struct err *err);
 
 struct image_config {
     char (*diff_ids)[DIGEST_TEXT_MAX]; /* heap */
@@ -42,10 +42,11 @@ struct image_config {
 
 void image_config_done(struct image_config *c);
 /* -EINVAL also when it is for another system or architecture. */
-int image_config_parse(const char *text, size_t len, const char *arch, struct image_config *ret,
-    struct err *err);
+int image_config_parse(
+    const char *text, size_t len, const char *arch, struct image_config *ret, struct err *err);
 
-/* manifest.json of a docker-archive: member names. One image only: -EINVAL when it holds several. */
+/* manifest.json of a docker-archive: member names. One image only: -EINVAL when it holds several.
+ */
 struct docker_manifest {
     char *config;
     char **layers;
@@ -53,8 +54,8 @@ struct docker_manifest {
 };
 
 void docker_manifest_done(struct docker_manifest *m);
-int docker_manifest_parse(const char *text, size_t len, struct docker_manifest *ret,
-    struct err *err);
+int docker_manifest_parse(
+    const char *text, size_t len, struct docker_manifest *ret, struct err *err);
 
 /* The architecture we run on, by Go's name. */
 const char *manifest_host_arch(void);

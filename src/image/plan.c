@@ -21,8 +21,8 @@ void plan_done(struct plan *p)
     *p = (struct plan){0};
 }
 
-static int read_member(const struct source *s, const char *member, char **ret, size_t *ret_len,
-    struct err *err)
+static int read_member(
+    const struct source *s, const char *member, char **ret, size_t *ret_len, struct err *err)
 {
     struct piece p = {.fd = -1};
     int r;
@@ -64,8 +64,8 @@ static int read_blob(const struct source *s, const struct blob_ref *ref, char **
 
 /* ---- OCI layout ---- */
 
-static int find_manifest(const struct source *s, const char *arch, struct manifest *m,
-    struct err *err)
+static int find_manifest(
+    const struct source *s, const char *arch, struct manifest *m, struct err *err)
 {
     _cleanup_free_ char *text = NULL;
     size_t len;
@@ -99,8 +99,7 @@ static int take_config(struct plan *p, const char *text, size_t len, const char 
     if (r < 0)
         return err_prefix(err, "image config");
     if (c.layer_count != layers) {
-        r = err_set(err, -EINVAL, "image config: %u diff ids for %u layers", c.layer_count,
-            layers);
+        r = err_set(err, -EINVAL, "image config: %u diff ids for %u layers", c.layer_count, layers);
         image_config_done(&c);
         return r;
     }
@@ -143,8 +142,8 @@ static int check_config_name(const char *member, const char *digest, struct err 
     if (strspn(base, "0123456789abcdef") != HEX_LEN ||
         strncmp(base, digest_hex(digest), HEX_LEN) == 0)
         return 0;
-    return err_set(err, -EBADMSG, "damaged: the image config '%.80s' has the digest %s", base,
-        digest);
+    return err_set(
+        err, -EBADMSG, "damaged: the image config '%.80s' has the digest %s", base, digest);
 }
 
 static int plan_docker(const struct source *s, const char *arch, struct plan *p, struct err *err)

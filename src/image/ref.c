@@ -40,7 +40,7 @@ static bool tag_is_valid(const char *tag)
     size_t len = strlen(tag);
 
     return len > 0 && len <= 128 && tag[0] != '.' && tag[0] != '-' &&
-           strspn(tag, LOWER_DIGITS UPPER "_.-") == len;
+        strspn(tag, LOWER_DIGITS UPPER "_.-") == len;
 }
 
 static bool port_is_valid(const char *text)
@@ -72,7 +72,7 @@ static bool host_is_valid(const char *host)
 static bool looks_like_host(const char *s, size_t len)
 {
     return memchr(s, '.', len) || memchr(s, ':', len) || s[0] == '[' ||
-           (len == 9 && memcmp(s, "localhost", 9) == 0);
+        (len == 9 && memcmp(s, "localhost", 9) == 0);
 }
 
 static void split_host(char *text, char **ret_host, char **ret_rest)
@@ -128,13 +128,18 @@ int image_ref_parse(const char *text, struct image_ref *ret, struct err *err)
 int image_ref_normal(const char *text, char ret[IMAGE_REF_MAX + 1], struct err *err)
 {
     char normal[2 * IMAGE_REF_MAX + 300];
+    const char *behind_host;
     struct image_ref ref;
     int r;
 
     r = image_ref_parse(text, &ref, err);
     if (r < 0)
         return r;
-    snprintf(normal, sizeof(normal), "%s%s%s%s%s%s%s", ref.host, ref.host[0] ? "/" : "", ref.name,
+    /* "registry/app" would be read as a name of two parts. */
+    behind_host = ref.host[0] == '\0'                 ? ""
+        : looks_like_host(ref.host, strlen(ref.host)) ? "/"
+                                                      : "#";
+    snprintf(normal, sizeof(normal), "%s%s%s%s%s%s%s", ref.host, behind_host, ref.name,
         ref.tag[0] ? ":" : "", ref.tag, ref.digest[0] ? "@" : "", ref.digest);
     if (str_copy(ret, IMAGE_REF_MAX + 1, normal) < 0)
         return wrong(text, "the name is longer than 255 bytes", err);

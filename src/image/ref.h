@@ -24,7 +24,8 @@ struct image_ref {
 int image_ref_parse(const char *text, struct image_ref *ret, struct err *err);
 /* It is a reference as above, at most IMAGE_REF_MAX long, with clean text. */
 int image_ref_check(const char *text, struct err *err);
-/* "HOST/NAME:TAG@DIGEST", less what is not there: equal for equal references. */
+/* "HOST/NAME:TAG@DIGEST", less what is not there: equal for equal references. A host that nobody
+ * would take for one ("registry") stays in front of a "#". */
 int image_ref_normal(const char *text, char ret[IMAGE_REF_MAX + 1], struct err *err);
 /* What skopeo fetches: "docker://HOST/NAME:TAG", Docker Hub where no host was given; with a digest
  * the tag is left out. Heap. */

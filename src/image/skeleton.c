@@ -32,13 +32,14 @@ void skeleton_init(struct skeleton *s)
     };
 }
 
-static struct node **slot(const struct skeleton *s, const struct node *parent, const char *name,
-    size_t len)
+static struct node **slot(
+    const struct skeleton *s, const struct node *parent, const char *name, size_t len)
 {
     struct node **at = &s->table[hash_of(parent, name, len) & (s->size - 1)];
 
-    while (*at && !((*at)->parent == parent && strncmp((*at)->name, name, len) == 0 &&
-                    (*at)->name[len] == '\0'))
+    while (*at &&
+        !((*at)->parent == parent && strncmp((*at)->name, name, len) == 0 &&
+            (*at)->name[len] == '\0'))
         at = &(*at)->chain;
     return at;
 }
@@ -60,14 +61,14 @@ static void grow(struct skeleton *s)
     free(old);
 }
 
-struct node *skeleton_find(const struct skeleton *s, const struct node *parent, const char *name,
-    size_t len)
+struct node *skeleton_find(
+    const struct skeleton *s, const struct node *parent, const char *name, size_t len)
 {
     return *slot(s, parent, name, len);
 }
 
-struct node *skeleton_add(struct skeleton *s, struct node *parent, const char *name, size_t len,
-    enum node_type type)
+struct node *skeleton_add(
+    struct skeleton *s, struct node *parent, const char *name, size_t len, enum node_type type)
 {
     struct node *n = make(parent, name, len, type);
 

@@ -9,7 +9,7 @@
 
 enum node_type {
     NODE_DIR,
-    NODE_OTHER,   /* a file, FIFO, or another name of one */
+    NODE_OTHER, /* a file, FIFO, or another name of one */
     NODE_SYMLINK,
     NODE_WHITEOUT, /* nothing put (yet): only the lower one is hidden */
     NODE_SKIPPED,  /* a device or socket: not taken over */
@@ -36,10 +36,10 @@ struct skeleton {
 
 void skeleton_init(struct skeleton *s);
 void skeleton_done(struct skeleton *s);
-struct node *skeleton_find(const struct skeleton *s, const struct node *parent, const char *name,
-    size_t len);
-struct node *skeleton_add(struct skeleton *s, struct node *parent, const char *name, size_t len,
-    enum node_type type);
+struct node *skeleton_find(
+    const struct skeleton *s, const struct node *parent, const char *name, size_t len);
+struct node *skeleton_add(
+    struct skeleton *s, struct node *parent, const char *name, size_t len, enum node_type type);
 /* Forget all below the node; the node stays. */
 void skeleton_prune(struct skeleton *s, struct node *n);
 /* Path from the root, "" for the root itself; at most size - 1 bytes, or -ENAMETOOLONG. */

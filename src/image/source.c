@@ -107,9 +107,16 @@ static bool is_hex(const char *s)
 static bool is_archive_name(const char *name)
 {
     static const char *const known[] = {
-        "", "oci-layout", "index.json", "manifest.json", "repositories", "blobs", "blobs/sha256",
+        "",
+        "oci-layout",
+        "index.json",
+        "manifest.json",
+        "repositories",
+        "blobs",
+        "blobs/sha256",
     };
-    static const char *const behind_hex[] = {"", ".json", ".tar", "/layer.tar", "/VERSION", "/json"};
+    static const char *const behind_hex[] = {
+        "", ".json", ".tar", "/layer.tar", "/VERSION", "/json"};
 
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (str_eq(name, known[i]))
@@ -272,8 +279,8 @@ static int open_dir(struct source *s, struct err *err)
     return 0;
 }
 
-int source_open(const char *path, const char *scratch, uint64_t max, struct source **ret,
-    struct err *err)
+int source_open(
+    const char *path, const char *scratch, uint64_t max, struct source **ret, struct err *err)
 {
     _cleanup_(source_freep) struct source *s = xnew(struct source);
     struct stat st;

@@ -6,8 +6,8 @@
 #ifndef IMAGE_SOURCE_H
 #define IMAGE_SOURCE_H
 
-#include "base/map.h"
 #include "base/err.h"
+#include "base/map.h"
 
 enum source_kind { SOURCE_ROOTFS, SOURCE_OCI, SOURCE_DOCKER };
 
@@ -22,15 +22,15 @@ int piece_read(const struct piece *p, size_t max, char **ret, struct err *err);
 
 struct source {
     enum source_kind kind;
-    int fd;         /* the folder, or the tar without compression (unlinked if we made it) */
+    int fd; /* the folder, or the tar without compression (unlinked if we made it) */
     bool is_dir;
     struct map members; /* of a tar, by clean name */
 };
 
 /* scratch: a folder of ours; a compressed tar with members is unpacked into a file there, of at
  * most max bytes. */
-int source_open(const char *path, const char *scratch, uint64_t max, struct source **ret,
-    struct err *err);
+int source_open(
+    const char *path, const char *scratch, uint64_t max, struct source **ret, struct err *err);
 void source_free(struct source *s);
 void source_freep(struct source **s);
 

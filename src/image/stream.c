@@ -203,8 +203,8 @@ int stream_next(struct stream *s, const void **ret, size_t *ret_len, struct err 
     return 0;
 }
 
-int stream_end(struct stream *s, char packed[DIGEST_TEXT_MAX], char plain[DIGEST_TEXT_MAX],
-    struct err *err)
+int stream_end(
+    struct stream *s, char packed[DIGEST_TEXT_MAX], char plain[DIGEST_TEXT_MAX], struct err *err)
 {
     char sum[DIGEST_TEXT_MAX];
     const void *p;

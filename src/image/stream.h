@@ -16,7 +16,7 @@ struct stream {
     uint64_t max;      /* decompressed bytes */
     char *chunk;
     bool compressed, ended;
-    struct archive *unpack; /* when compressed */
+    struct archive *unpack;      /* when compressed */
     struct digest packed, plain; /* as it is; decompressed. Without compression: packed only */
 };
 
@@ -27,8 +27,8 @@ void stream_done(struct stream *s);
 /* The next bytes, valid until the next call; *ret_len 0 at the end. -EFBIG: more than max. */
 int stream_next(struct stream *s, const void **ret, size_t *ret_len, struct err *err);
 /* Read what is left, and tell the digests; either may be NULL. */
-int stream_end(struct stream *s, char packed[DIGEST_TEXT_MAX], char plain[DIGEST_TEXT_MAX],
-    struct err *err);
+int stream_end(
+    struct stream *s, char packed[DIGEST_TEXT_MAX], char plain[DIGEST_TEXT_MAX], struct err *err);
 /* Decompressed bytes so far. */
 uint64_t stream_bytes(const struct stream *s);
 /* Is the piece compressed? */

@@ -150,8 +150,8 @@ static int finish_file(struct tree *t, struct err *err)
     return 0;
 }
 
-static int put_file(struct tree *t, const char *name, const char *path, const struct item *i,
-    struct err *err)
+static int put_file(
+    struct tree *t, const char *name, const char *path, const struct item *i, struct err *err)
 {
     t->file = openat(t->parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (t->file < 0)
@@ -186,8 +186,8 @@ static void remember_time(struct tree *t, const char *path, const struct item *i
     t->times[t->time_count++] = (struct dir_time){xstrdup(path), mtime_of(i)};
 }
 
-static int put_dir(struct tree *t, const char *name, const char *path, const struct item *i,
-    struct err *err)
+static int put_dir(
+    struct tree *t, const char *name, const char *path, const struct item *i, struct err *err)
 {
     _cleanup_close_ int fd = -1;
     bool there = path[0] == '\0';
@@ -220,8 +220,8 @@ static int make_special(struct tree *t, const char *name, const struct item *i)
     }
 }
 
-static int put_special(struct tree *t, const char *name, const char *path, const struct item *i,
-    struct err *err)
+static int put_special(
+    struct tree *t, const char *name, const char *path, const struct item *i, struct err *err)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, mtime_of(i)};
     _cleanup_close_ int fd = -1;
@@ -242,8 +242,8 @@ static int put_special(struct tree *t, const char *name, const char *path, const
     return 0;
 }
 
-static int put_hardlink(struct tree *t, const char *name, const char *path, const struct item *i,
-    struct err *err)
+static int put_hardlink(
+    struct tree *t, const char *name, const char *path, const struct item *i, struct err *err)
 {
     if (linkat(t->root, i->target, t->parent, name, 0) < 0)
         return failed("cannot make the hard link", path, -errno, err);

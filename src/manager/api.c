@@ -226,6 +226,7 @@ const struct route api_routes[] = {
     { "POST", "/v1/nodes/{}/drain", WHO_OPERATOR, ROUTE_JSON, api_node_drain },
     { "POST", "/v1/nodes/{}/resume", WHO_OPERATOR, ROUTE_JSON, api_node_resume },
     { "POST", "/v1/nodes/{}/lost", WHO_ADMIN, ROUTE_JSON, api_node_lost },
+    { "POST", "/v1/nodes/{}/purge", WHO_ADMIN, ROUTE_JSON, api_node_purge },
     { "POST", "/v1/nodes/{}/group", WHO_OPERATOR, ROUTE_JSON, api_node_group },
     { "GET", "/v1/groups", WHO_USER, 0, api_group_list },
     { "POST", "/v1/groups", WHO_ADMIN, ROUTE_JSON, api_group_create },

@@ -77,6 +77,7 @@ void api_node_show(struct call *c);
 void api_node_drain(struct call *c);
 void api_node_resume(struct call *c);
 void api_node_lost(struct call *c);
+void api_node_purge(struct call *c);
 void api_node_group(struct call *c);
 void api_group_list(struct call *c);
 void api_group_create(struct call *c);

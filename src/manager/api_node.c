@@ -138,6 +138,20 @@ void api_node_lost(struct call *c)
     reply_committed(c, 200, one_node_json(c, n));
 }
 
+void api_node_purge(struct call *c)
+{
+    struct mnode *n = call_node(c);
+
+    if (!n)
+        return;
+    if (!n->link) {
+        reply_error(c, 409, "wrong_state", "node '%s' is not connected", n->node.name);
+        return;
+    }
+    node_purge(c->m, n);
+    reply_json(c, 202, one_node_json(c, n));
+}
+
 void api_node_group(struct call *c)
 {
     struct mnode *n = call_node(c);

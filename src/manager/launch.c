@@ -110,6 +110,8 @@ struct assignment *launch_assignment(struct manager *m, const struct session *s,
 
     STR_SET(a->cluster, m->cluster);
     a->epoch = m->epoch;
+    STR_SET(a->incarnation, m->incarnation);
+    a->revision = store_revision(m->store);
     STR_SET(a->boot_id, n->node.boot_id);
     STR_SET(a->session, s->id);
     a->num = s->num;
@@ -491,12 +493,23 @@ void launch_report(struct manager *m, struct mnode *n, const struct report *r)
         session_save(m, s);
 }
 
+/* Containers of it are no more: the end of a stop, or a failure. */
+static void removed_some(struct manager *m, struct session *s)
+{
+    if (s->state == SESSION_STOPPING) {
+        session_save(m, s);
+        finish_if_removed(m, s);
+    } else {
+        progress(m, s);
+    }
+}
+
 void launch_removed(struct manager *m, struct mnode *n, const char *session, uint32_t attempt)
 {
     struct session *s = map_get(&m->sessions, session);
 
     map_remove(&n->cleaning, session);
-    map_remove(&n->quarantined, session);
+    free(map_remove(&n->quarantined, session));
     if (!s || s->attempt != attempt || s->state == SESSION_PENDING)
         return;
     for (uint32_t i = 0; i < s->size; i++) {
@@ -504,15 +517,10 @@ void launch_removed(struct manager *m, struct mnode *n, const char *session, uin
         if (!str_eq(c->node, n->node.name))
             continue;
         if (c->end == END_NONE)
-            c->end = END_STOPPED;
+            c->end = s->state == SESSION_STOPPING ? END_STOPPED : END_NODE_LOST;
         container_state_move(&c->state, CONTAINER_REMOVED, NULL);
     }
-    if (s->state == SESSION_STOPPING) {
-        session_save(m, s);
-        finish_if_removed(m, s);
-    } else {
-        progress(m, s);
-    }
+    removed_some(m, s);
     pass_want(m);
 }
 
@@ -531,16 +539,27 @@ void launch_node_lost(struct manager *m, struct mnode *n, const char *why)
             str_copy(c->text, sizeof(c->text), why);
             container_state_move(&c->state, CONTAINER_REMOVED, NULL);
         }
-        if (!concerned)
-            continue;
-        if (s->state == SESSION_STOPPING) {
-            session_save(m, s);
-            finish_if_removed(m, s);
-        } else {
-            progress(m, s);
-        }
+        if (concerned)
+            removed_some(m, s);
     }
     pass_want(m);
+}
+
+/* A node comes and goes: its sessions say so, and change nothing else. */
+void launch_node_reachable(struct manager *m, const struct mnode *n, bool reachable)
+{
+    map_for_each(e, &m->sessions) {
+        struct session *s = e->value;
+        bool said = str_eq(s->reason_code, "node_unreachable");
+        if (!on_node(s, n) || s->state == SESSION_STOPPING || said != reachable)
+            continue;
+        STR_SET(s->reason_code, reachable ? "" : "node_unreachable");
+        s->reason[0] = '\0';
+        if (!reachable)
+            snprintf(s->reason, sizeof(s->reason),
+                "node %s is unreachable; what runs there is kept", n->node.name);
+        session_save(m, s);
+    }
 }
 
 /* --- the clock ---------------------------------------------------------------------------- */

@@ -3,8 +3,8 @@
  * that nothing depends on what an earlier connection managed to say. A node takes work again only
  * when it has removed what it should not have.
  *
- * What the store does not know is removed when this manager may judge (same cluster, and no agent
- * has seen a later epoch than the store had), and quarantined otherwise.
+ * What the store does not know is removed when it belongs to this store's history (epoch.h), and
+ * quarantined otherwise.
  */
 #include "manager/links.h"
 
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/strv.h"
 #include "manager/api.h"
+#include "manager/epoch.h"
 #include "manager/launch.h"
 #include "manager/state.h"
 
@@ -46,7 +47,7 @@ static void block_address(char ***blocked, const char *address)
     strv_pushf(blocked, "%s/%d", address, strchr(address, ':') ? 128 : 32);
 }
 
-static void welcome(struct link *l, bool quarantine)
+static void welcome(struct link *l)
 {
     struct manager *m = l->m;
     struct link_message msg = {.type = LINK_WELCOME};
@@ -56,7 +57,6 @@ static void welcome(struct link *l, bool quarantine)
     w->epoch = m->epoch;
     w->heartbeat_usec = m->config.heartbeat_usec;
     w->fence_usec = m->config.fence_usec;
-    w->quarantine = quarantine;
     w->blocked = strv_copy(m->config.blocked);
     map_for_each(e, &m->nodes) {
         const struct mnode *n = e->value;
@@ -77,7 +77,7 @@ static void tell_peers_now(void *arg)
     map_for_each(e, &m->nodes) {
         struct mnode *n = e->value;
         if (n->link)
-            welcome(n->link, false);
+            welcome(n->link);
     }
 }
 
@@ -102,6 +102,7 @@ static void node_set(struct manager *m, struct mnode *n, enum node_state state)
     snprintf(event, sizeof(event), "node.%s", node_state_name(state));
     log_info("node %s: %s", n->node.name, node_state_name(state));
     node_save(m, n, event);
+    launch_node_reachable(m, n, state == NODE_UP);
     pass_want(m);
 }
 
@@ -132,19 +133,17 @@ void node_declare_lost(struct manager *m, struct mnode *n, const char *why)
 /* --- hello -------------------------------------------------------------------------------- */
 
 /* An agent has heard of a later epoch than this store: it was restored from a copy. Go beyond, so
- * that our orders count, and judge nobody we do not know. */
-static bool epoch_is_behind(struct manager *m, const struct link_hello *h)
+ * that our orders count. */
+static void go_beyond(struct manager *m, const struct link_hello *h)
 {
-    if (!str_eq(h->cluster, m->cluster) || h->seen_epoch < m->epoch)
-        return false;
-    if (h->seen_epoch == m->epoch)
-        return false; /* this very manager, before the link broke */
-    log_warning("node %s has seen epoch %llu, the store says %llu: the store was restored; what it "
-                "does not know is left alone",
-        h->node, (unsigned long long)h->seen_epoch, (unsigned long long)m->epoch);
-    while (m->epoch <= h->seen_epoch)
-        m->epoch = store_next(m->store, "epoch");
-    return true;
+    struct err err = ERR_INIT;
+
+    if (!str_eq(h->cluster, m->cluster) || h->seen_epoch <= m->epoch)
+        return;
+    log_warning("node %s has seen epoch %llu, the store says %llu: the store was restored", h->node,
+        (unsigned long long)h->seen_epoch, (unsigned long long)m->epoch);
+    if (epoch_begin(m, h->seen_epoch + 1, &err) < 0)
+        log_err("%s", err_text(&err));
 }
 
 static void take_hello(struct manager *m, struct mnode *n, struct link_hello *h)
@@ -197,8 +196,18 @@ static void order(struct link *l, enum link_type type, const char *session)
     link_say(l, &msg);
 }
 
+static void quarantine(struct mnode *n, const struct link_session *has)
+{
+    struct held *h = xnew(struct held);
+
+    h->sum = has->held;
+    for (uint32_t i = 0; i < has->gpu_count; i++)
+        h->gpus |= UINT64_C(1) << has->gpus[i];
+    free(map_set(&n->quarantined, has->session, h));
+}
+
 /* What the node has. */
-static void reconcile_one(struct link *l, const struct link_session *has, bool judge)
+static void reconcile_one(struct link *l, const struct link_session *has)
 {
     struct manager *m = l->m;
     struct mnode *n = l->n;
@@ -209,14 +218,14 @@ static void reconcile_one(struct link *l, const struct link_session *has, bool j
             launch_report(m, n, &has->containers[i]);
         return;
     }
-    if (judge && str_eq(has->cluster, m->cluster)) {
+    if (epoch_is_ours(m, has->cluster, has->epoch, has->incarnation, has->revision)) {
         map_set(&n->cleaning, has->session, n);
         order(l, LINK_REMOVE, has->session);
         return;
     }
     log_warning("node %s: session %s is unknown here and was not made under this store; quarantined",
         n->node.name, has->session);
-    map_set(&n->quarantined, has->session, n);
+    quarantine(n, has);
     order(l, LINK_QUARANTINE, has->session);
 }
 
@@ -243,11 +252,16 @@ static void reconcile_missing(struct link *l, const struct link_hello *h, struct
     launch_removed(l->m, l->n, id, s->attempt);
 }
 
+void node_purge(struct manager *m, struct mnode *n)
+{
+    /* What they hold is free when the agent says that they are gone: launch_removed. */
+    map_for_each(e, &n->quarantined)
+        order(n->link, LINK_REMOVE, e->key);
+}
+
 static void hello(struct link *l, struct link_hello *h)
 {
     struct manager *m = l->m;
-    bool behind = epoch_is_behind(m, h);
-    bool judge = !behind && (!h->cluster[0] || str_eq(h->cluster, m->cluster));
     struct mnode *n = node_for(m, h->node);
 
     if (n->link && n->link != l) {
@@ -255,16 +269,17 @@ static void hello(struct link *l, struct link_hello *h)
         n->link->n = NULL;
         ws_close(n->link->ws, 1008, "this node connected again");
     }
+    go_beyond(m, h);
     l->n = n;
     n->link = l;
     take_hello(m, n, h);
     map_done(&n->cleaning, NULL);
     map_init(&n->cleaning);
-    map_done(&n->quarantined, NULL);
+    map_done(&n->quarantined, free);
     map_init(&n->quarantined);
-    welcome(l, !judge);
+    welcome(l);
     for (uint32_t i = 0; i < h->inventory_count; i++)
-        reconcile_one(l, &h->inventory[i], judge);
+        reconcile_one(l, &h->inventory[i]);
     map_for_each(e, &m->sessions)
         reconcile_missing(l, h, e->value);
     node_save(m, n, "node.hello");

@@ -14,6 +14,8 @@ void links_tick(struct manager *m, uint64_t now_usec);
 void links_tell_peers(struct manager *m);
 /* Containers on this node that hold something, by kind; for deciding whether it may be given up. */
 bool node_has_kind(struct manager *m, const struct mnode *n, enum session_kind kind);
+/* An administrator's word: what is quarantined there is removed. */
+void node_purge(struct manager *m, struct mnode *n);
 void node_declare_lost(struct manager *m, struct mnode *n, const char *why);
 
 #endif

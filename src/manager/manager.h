@@ -30,11 +30,16 @@ struct volume {
 
 struct link; /* links.c: the connection of an agent */
 
+struct held { /* what a quarantined session holds, as its node says */
+    struct resources sum;
+    uint64_t gpus; /* bits */
+};
+
 struct mnode { /* a node, and what the manager knows of it beside its document */
     struct node node;
     struct link *link;      /* NULL: not connected */
     struct map cleaning;    /* session id -> this: leftovers it was told to remove before it takes work */
-    struct map quarantined; /* session id -> this */
+    struct map quarantined; /* session id -> struct held, heap */
 };
 
 struct manager {
@@ -43,7 +48,8 @@ struct manager {
     struct net *net;
     struct store *store;
     char cluster[UUID_TEXT_LEN + 1];
-    uint64_t epoch;
+    uint64_t epoch;                        /* epoch.h */
+    char incarnation[UUID_TEXT_LEN + 1];
     bool closing;
 
     struct map sessions; /* id -> struct session, those that have not ended */

@@ -44,6 +44,11 @@ struct sched_node *pass_usage(struct manager *m, size_t *ret_count)
         u->free = n->node.capacity;
         for (uint32_t i = 0; i < n->node.capacity.gpus; i++)
             u->gpu_free |= UINT64_C(1) << n->node.gpus[i].index;
+        map_for_each(q, &n->quarantined) {
+            const struct held *h = q->value;
+            resources_sub(&u->free, &h->sum);
+            u->gpu_free &= ~h->gpus;
+        }
     }
     map_for_each(e, &m->sessions) {
         const struct session *s = e->value;

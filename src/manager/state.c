@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/strv.h"
+#include "manager/epoch.h"
 #include "manager/tokens.h"
 #include "wire/node.h"
 #include "wire/session.h"
@@ -379,8 +380,7 @@ int state_load(struct manager *m, struct err *err)
         r = first_start(m, err);
     if (r < 0)
         return r;
-    m->epoch = store_next(m->store, "epoch");
-    return store_sync(m->store, err);
+    return epoch_begin(m, 0, err);
 }
 
 static void free_session(void *p)
@@ -393,7 +393,7 @@ static void free_node(void *p)
     struct mnode *n = p;
 
     map_done(&n->cleaning, NULL);
-    map_done(&n->quarantined, NULL);
+    map_done(&n->quarantined, free);
     node_done(&n->node);
     free(n);
 }

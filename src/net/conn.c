@@ -303,10 +303,12 @@ void conn_close(struct conn *c)
     c->closing = true;
     if (c->broken)
         return;
-    if (conn_queued(c))
-        net_timer_set(c->net, &c->timer, FLUSH_MSEC);
-    else
+    if (!conn_queued(c)) {
         shut_our_side(c);
+        return;
+    }
+    lws_rx_flow_control(c->wsi, 0); /* nobody listens any more */
+    net_timer_set(c->net, &c->timer, FLUSH_MSEC);
 }
 
 void conn_kill(struct conn *c)
@@ -380,6 +382,8 @@ static void prepare_server(SSL_CTX *ctx)
         SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
             SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
+    /* libwebsockets would give every listener the certificate of the first. */
+    SSL_CTX_set_tlsext_servername_callback(ctx, NULL);
 }
 
 int conn_callback(

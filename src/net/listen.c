@@ -77,8 +77,8 @@ static int open_socket(
     const struct listen_opts *opts, int *ret_fd, uint16_t *ret_port, struct err *err)
 {
     _cleanup_close_ int fd = -1;
-    union address address;
-    socklen_t len;
+    union address address = {0};
+    socklen_t len = 0;
     int r;
 
     r = parse_address(opts->host, opts->port, &address, &len, err);
@@ -136,7 +136,7 @@ static void go_on_accepting(struct net_timer *timer)
 /* False when there is nothing more to accept now. */
 static bool accept_one(struct listener *l)
 {
-    union address address;
+    union address address = {0};
     socklen_t len = sizeof(address);
     struct conn_peer peer;
     struct conn *c;

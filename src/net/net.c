@@ -162,13 +162,25 @@ static unsigned fd_limit(const struct net *net)
     return net->limits.connections_max + 64;
 }
 
+/* libwebsockets would ignore SIGPIPE for the whole process: that is the program's to say. */
+static struct lws_context *create_context(struct lws_context_creation_info *info)
+{
+    struct lws_context *context;
+    struct sigaction before;
+
+    lws_set_log_level(0, NULL);
+    sigaction(SIGPIPE, NULL, &before);
+    context = lws_create_context(info);
+    sigaction(SIGPIPE, &before, NULL);
+    return context;
+}
+
 int net_context(struct net *net, enum net_kind kind, struct lws_context **ret, struct err *err)
 {
     struct lws_context_creation_info info = {0};
     void *loops[] = {net->loop};
 
     if (!net->contexts[kind]) {
-        lws_set_log_level(0, NULL);
         info.options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS;
         if (kind == NET_TLS)
             info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
@@ -183,7 +195,7 @@ int net_context(struct net *net, enum net_kind kind, struct lws_context **ret, s
         info.gid = (gid_t)-1;
         info.uid = (uid_t)-1;
         info.pcontext = &net->contexts[kind];
-        net->contexts[kind] = lws_create_context(&info);
+        net->contexts[kind] = create_context(&info);
     }
     if (!net->contexts[kind])
         return err_set(err, -ENOSYS,
@@ -196,7 +208,7 @@ int net_context(struct net *net, enum net_kind kind, struct lws_context **ret, s
 int net_plain_vhost(struct net *net, struct lws_vhost **ret, struct err *err)
 {
     struct lws_context_creation_info info = {0};
-    struct lws_context *context;
+    struct lws_context *context = NULL;
     int r;
 
     if (!net->plain_vhost) {

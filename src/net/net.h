@@ -25,7 +25,8 @@ struct net_limits {
     uint64_t ping_usec;       /* WebSocket ping after so much silence, dead after twice; default 15 s */
 };
 
-/* limits may be NULL, and zero members mean their default. */
+/* limits may be NULL, and zero members mean their default. A program that uses TLS ignores SIGPIPE:
+ * OpenSSL's writes raise it. */
 int net_new(uv_loop_t *loop, const struct net_limits *limits, struct net **ret, struct err *err);
 /* Close everything; callbacks of what is open are called before it returns. The loop has to run
  * once more for libuv to let go of the handles. */

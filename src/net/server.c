@@ -77,7 +77,7 @@ void server_refuse(struct request *rq, unsigned status, const char *message)
     for (char *p = code; *p; p++)
         *p = *p == ' ' ? '_' : *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
     /* The messages are ours: nothing of the request stands in them that JSON would mind. */
-    body = xasprintf("{\"code\":\"%s\",\"message\":\"%s\"}\n", code, message);
+    body = xasprintf("{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}\n", code, message);
     rq->head.keep_alive = false;
     request_reply(rq, status, "application/json", body, strlen(body));
 }

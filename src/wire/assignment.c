@@ -54,6 +54,8 @@ static const struct field peer_fields[] = {
 static const struct field assignment_fields[] = {
     F_UUID(struct assignment, cluster),
     F_U64(struct assignment, epoch, INT64_MAX),
+    F_UUID(struct assignment, incarnation),
+    F_U64(struct assignment, revision, INT64_MAX),
     F_UUID(struct assignment, boot_id),
     F_UUID(struct assignment, session),
     F_U64(struct assignment, num, INT64_MAX),

@@ -51,6 +51,10 @@ struct assigned_peer { /* every container of the session, by rank, those of this
 struct assignment {
     char cluster[UUID_TEXT_LEN + 1];
     uint64_t epoch;
+    /* Which manager said it, and how far its store had come: by these a manager knows later whether
+     * this is its own history (manager/epoch.h). */
+    char incarnation[UUID_TEXT_LEN + 1];
+    uint64_t revision;
     char boot_id[37];
     char session[UUID_TEXT_LEN + 1];
     uint64_t num;

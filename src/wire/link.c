@@ -23,6 +23,10 @@ static const struct field session_fields[] = {
     F_WORD(struct link_session, phase, phase_words),
     F_UUID(struct link_session, cluster),
     F_U64(struct link_session, epoch, INT64_MAX),
+    F_UUID(struct link_session, incarnation),
+    F_U64(struct link_session, revision, INT64_MAX),
+    F_STRUCT(struct link_session, held, resources_fields),
+    F_INDEXES(struct link_session, gpus, gpu_count, NODE_GPUS_MAX),
     F_LIST(struct link_session, containers, container_count, report_fields, SESSION_SIZE_MAX),
     F_END,
 };
@@ -75,7 +79,6 @@ static const struct field welcome_fields[] = {
     F_U64(struct link_welcome, fence_usec, 365 * DAY_USEC, .min = 1000),
     F_STRV(struct link_welcome, peers, LINK_PEERS_MAX),
     F_STRV(struct link_welcome, blocked, LINK_PEERS_MAX),
-    F_BOOL(struct link_welcome, quarantine),
     F_END,
 };
 

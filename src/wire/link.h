@@ -7,7 +7,7 @@
  *   hello            first of all: who it is, what it has, what is on it
  *                    {"version", "node", "cluster", "seen_epoch", "boot_id", "capacity", "gpus",
  *                     "addr_mgmt", "addr_fabric", "fabric_mtu", "inventory": [{"session",
- *                     "attempt", "phase", "cluster", "epoch", "containers": [REPORT]}]}
+ *                     "attempt", "phase", "cluster", "epoch", "incarnation", "revision", "held", "gpus", "containers": [REPORT]}]}
  *   report           a container changed: {"report": REPORT}
  *   session_removed  nothing of it is left on this node: {"session", "attempt"}
  *   image_progress   {"image_id", "state": "fetching" | "ready" | "failed", "done", "total" (bytes,
@@ -15,7 +15,7 @@
  *   pong             {"seq"} of the ping
  * manager -> agent
  *   welcome          answer to hello: {"cluster", "epoch", "heartbeat_usec", "fence_usec", "peers",
- *                    "blocked", "quarantine"}; sent again when peers or blocked change
+ *                    "blocked"}; sent again when peers or blocked change
  *   assign           {"assignment": ASSIGNMENT} (assignment.h)
  *   remove           a session the manager knows to be over: stop and remove what is there, then
  *                    session_removed: {"cluster", "epoch", "session"}
@@ -61,6 +61,11 @@ struct link_session {
     enum phase phase;
     char cluster[UUID_TEXT_LEN + 1]; /* whose order it was */
     uint64_t epoch;
+    char incarnation[UUID_TEXT_LEN + 1];
+    uint64_t revision;
+    struct resources held; /* by all of its containers here */
+    uint32_t *gpus;        /* indexes of this node's GPUs that it holds */
+    uint32_t gpu_count;
     struct report *containers;
     uint32_t container_count;
 };
@@ -100,7 +105,6 @@ struct link_welcome {
     uint64_t fence_usec;     /* cut off for so long, it ends its train sessions itself */
     char **peers;            /* fabric addresses of all nodes */
     char **blocked;          /* CIDRs that sessions must not reach */
-    bool quarantine;         /* the store was restored or is new: touch nothing it does not know */
 };
 
 struct link_session_order { /* remove, quarantine */

@@ -1,6 +1,6 @@
 """A node with nothing but the container part of the agent: folders, images, and calls of ct_tool.
 
-CT_TOOL and MUSTER_INIT name the programs to test (default: those of the build folder).
+CT_TOOL, CT_CALL and MUSTER_INIT name the programs (default: those of the build folder).
 """
 
 import hashlib
@@ -16,6 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = os.environ.get("CT_TOOL", str(ROOT / "build/tests/system/ct_tool"))
 INIT = os.environ.get("MUSTER_INIT", str(ROOT / "build/src/init/muster-init"))
+CALL = os.environ.get("CT_CALL", str(ROOT / "build/tests/system/ct_call"))
+SLOW = float(os.environ.get("MUSTER_SLOW", "1"))  # how much longer to wait, for emulated machines
 BUSYBOX = shutil.which("busybox")
 UID, SUB = 20001, 0x10000000
 
@@ -27,7 +29,7 @@ def have_all():
     for program in ("crun", "conmon", "mkfs.erofs", "busybox", "ssh-keygen"):
         if not shutil.which(program):
             return f"needs {program}"
-    for path in (TOOL, INIT):
+    for path in (TOOL, INIT, CALL):
         if not os.path.exists(path):
             return f"needs {path}: build it"
     return None
@@ -175,7 +177,7 @@ class Session:
     def tool(self, verb, *args, check=True, crash=None, text=True, **keys):
         env = dict(os.environ, **({"MUSTER_CRASH": crash} if crash else {}))
         done = subprocess.run([TOOL, self.config_file, verb, *map(str, args)], capture_output=True, text=text,
-                              stdin=subprocess.DEVNULL, env=env, timeout=60, **keys)
+                              stdin=subprocess.DEVNULL, env=env, timeout=60 * SLOW, **keys)
         if check and done.returncode != 0:
             raise Failed(f"{verb}: {done.stderr}")
         return done
@@ -211,7 +213,7 @@ class Session:
         return self.run("/bin/sh", "-c", script, i=i, user=user, check=check).stdout.strip()
 
     def wait(self, what, i=0, seconds=15):
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * SLOW
         while time.monotonic() < end:
             if what(self.state(i)):
                 return self.state(i)

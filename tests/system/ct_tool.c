@@ -5,8 +5,8 @@
  * usage: ct_tool CONFIG VERB [ARG...]
  *
  * CONFIG is a JSON file: {"run", "state", "blobs", "guest", "crun", "conmon", "cgroup", "seccomp",
- * "gpus", "pids_max", "assignment": {...}}; the assignment is as in wire/assignment.h. Containers are
- * given by their index in it. Answers are JSON on stdout; errors are text on stderr and exit 1.
+ * "gpus", "pids_max", "assignment": {...}}; the assignment is as in wire/assignment.h. Containers
+ * are given by their index in it. Answers are JSON on stdout; errors are text on stderr and exit 1.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -54,11 +54,11 @@ static void print(json_t *doc)
     json_decref(doc);
 }
 
-static int inject(
-    const struct tool *t, const struct assigned_container *c, struct runtime_extra *x, struct err *e)
+static int inject(const struct tool *t, const struct assigned_container *c, struct runtime_extra *x,
+    struct err *e)
 {
-    return gpu_inject(t->gpu_spec, t->rt.dirs.gpu_dev, t->gpus, t->gpu_count, c->gpus, c->gpu_count,
-        x, e);
+    return gpu_inject(
+        t->gpu_spec, t->rt.dirs.gpu_dev, t->gpus, t->gpu_count, c->gpus, c->gpu_count, x, e);
 }
 
 /* A network namespace, pinned as a file, as edge.h would. */

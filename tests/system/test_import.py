@@ -2,14 +2,12 @@
 
 import glob
 import hashlib
-import io
 import json
 import os
 import random
 import shutil
 import signal
 import subprocess
-import tarfile
 import time
 
 import pytest

@@ -1,6 +1,6 @@
 /*
- * The user `work`: uid and gid 1000 whatever the image thinks of that number. Group memberships of a
- * replaced user are left as they are: they name nobody then.
+ * The user `work`: uid and gid 1000 whatever the image thinks of that number. Group memberships of
+ * a replaced user are left as they are: they name nobody then.
  */
 #include "agent/ct/accounts.h"
 
@@ -33,7 +33,7 @@ static bool field_is(const char *line, size_t n, int i, const char *text)
     }
     n = strlen(text);
     return (size_t)(end - line) >= n && memcmp(line, text, n) == 0 &&
-           (line + n == end || line[n] == ':');
+        (line + n == end || line[n] == ':');
 }
 
 /* libc reads ids with strtoul: "01000" and "+1000" are 1000 too. */

@@ -6,9 +6,9 @@
 
 struct account_file {
     const char *path;
-    int id_field;        /* 0-based field with the uid or gid that must not be 1000; -1: none */
+    int id_field;         /* 0-based field with the uid or gid that must not be 1000; -1: none */
     const char *fallback; /* what to start from when the image has none; NULL: leave it out then */
-    const char *line;    /* of ours; "%s" is the login shell */
+    const char *line;     /* of ours; "%s" is the login shell */
 };
 extern const struct account_file account_files[];
 extern const size_t account_file_count;

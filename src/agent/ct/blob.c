@@ -3,6 +3,8 @@
  * page cache, so who mounts and who unmounts holds a lock, and a blob is unmounted only when no
  * container's folder names it: a container writes its list of layers down before it asks for them.
  */
+#include "agent/ct/blob.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/loop.h>
@@ -12,7 +14,6 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-#include "agent/ct/blob.h"
 #include "agent/ct/feature.h"
 #include "agent/ct/mnt.h"
 #include "agent/ct/paths.h"
@@ -205,7 +206,7 @@ static int add_used(const struct rootfs_dirs *d, const char *id, char ***used, s
     if (r < 0)
         return r;
     lines = strv_split(text, '\n');
-    strv_for_each(line, lines)
+    strv_for_each (line, lines)
         if (**line)
             strv_push(used, *line);
     strv_free(lines);

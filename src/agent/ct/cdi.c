@@ -87,7 +87,8 @@ int extra_add_device(struct runtime_extra *x, const char *host, const char *cont
     d = &x->devices[x->device_count];
     *d = (struct device){.major = major, .minor = minor};
     if (!str_starts(container, "/dev/") || strstr(container, "/../"))
-        return err_set(err, -EINVAL, "a device node belongs below /dev, not at '%.100s'", container);
+        return err_set(
+            err, -EINVAL, "a device node belongs below /dev, not at '%.100s'", container);
     if (str_copy(d->host_path, sizeof(d->host_path), host) < 0 ||
         str_copy(d->container_path, sizeof(d->container_path), container) < 0)
         return err_set(err, -ENAMETOOLONG, "the path of a device node is too long");
@@ -121,8 +122,8 @@ static int add_mount(const json_t *mount, struct runtime_extra *x, struct err *e
     const char *target = json_str_or(mount, "containerPath", host);
 
     if (host[0] != '/' || target[0] != '/' || strchr(host, ':') || strstr(target, "/../"))
-        return err_set(err, -EINVAL, "a mount needs absolute paths, not '%.60s' and '%.60s'", host,
-            target);
+        return err_set(
+            err, -EINVAL, "a mount needs absolute paths, not '%.60s' and '%.60s'", host, target);
     strv_pushf(&x->mounts, "%s:%s", host, target);
     return 0;
 }
@@ -146,13 +147,13 @@ static int add_edits(
     size_t i;
     int r = 0;
 
-    json_array_foreach(json_object_get(edits, "deviceNodes"), i, v)
+    json_array_foreach (json_object_get(edits, "deviceNodes"), i, v)
         if (r == 0)
             r = add_node(v, root, x, err);
-    json_array_foreach(json_object_get(edits, "mounts"), i, v)
+    json_array_foreach (json_object_get(edits, "mounts"), i, v)
         if (r == 0)
             r = add_mount(v, x, err);
-    json_array_foreach(json_object_get(edits, "env"), i, v)
+    json_array_foreach (json_object_get(edits, "env"), i, v)
         if (r == 0)
             r = add_variable(v, x, err);
     return r;
@@ -176,11 +177,11 @@ static int add_gpu(const json_t *spec, const char *root, const struct gpu *gpu,
     json_t *device;
     size_t i;
 
-    json_array_foreach(json_object_get(spec, "devices"), i, device)
+    json_array_foreach (json_object_get(spec, "devices"), i, device)
         if (is_named(device, gpu))
             return add_edits(json_object_get(device, "containerEdits"), root, x, err);
-    return err_set(err, -ENOENT, "the CDI specification has no device '%u' or '%s'", gpu->index,
-        gpu->uuid);
+    return err_set(
+        err, -ENOENT, "the CDI specification has no device '%u' or '%s'", gpu->index, gpu->uuid);
 }
 
 int cdi_apply(const json_t *spec, const char *root, const struct gpu *gpus, const uint32_t *given,

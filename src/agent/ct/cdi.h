@@ -11,8 +11,8 @@
  */
 int cdi_load(const char *root, json_t **ret, struct err *err);
 /*
- * Add what the specification says for these GPUs (named by uuid or index) and for all. Its hooks are
- * not run: a program that a file names would run as root on the node.
+ * Add what the specification says for these GPUs (named by uuid or index) and for all. Its hooks
+ * are not run: a program that a file names would run as root on the node.
  */
 int cdi_apply(const json_t *spec, const char *root, const struct gpu *gpus, const uint32_t *given,
     uint32_t given_count, struct runtime_extra *x, struct err *err);

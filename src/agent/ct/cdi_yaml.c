@@ -103,8 +103,8 @@ static int check_events(const char *text, size_t len, struct err *err)
             break;
         }
         if (event.type == YAML_ALIAS_EVENT)
-            r = err_set(err, -EINVAL, "line %zu: an alias is not taken here",
-                event.start_mark.line + 1);
+            r = err_set(
+                err, -EINVAL, "line %zu: an alias is not taken here", event.start_mark.line + 1);
         last = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
     }

@@ -3,13 +3,19 @@
  * container comes through a pipe as one line of JSON, {"data": PID} or {"data": -1, "message": ...}
  * (conmon's _OCI_SYNCPIPE protocol). It stays in the agent's control group: it is the node's
  * process, not the container's.
+ *
+ * conmon must go on when the agent dies while it creates. So the pipe is a FIFO that conmon has
+ * open for reading, too (a write never becomes SIGPIPE), and is locked through the same descriptor:
+ * a later agent finds it locked until that conmon has ended or answered.
  */
 #include "agent/ct/conmon.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/pidfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "agent/ct/paths.h"
@@ -21,6 +27,7 @@
 #define CREATE_TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define REPLY_MAX 65536
 #define PERSIST_DIR "persist"
+#define SYNC_FILE "sync"
 
 char *conmon_log_path(const struct runtime *rt, const char *id, char path[512])
 {
@@ -92,6 +99,38 @@ static int make_folders(const struct runtime *rt, const char *id, struct err *er
     return r;
 }
 
+/* Both ends of the FIFO: *ret_fd for conmon, *ret_reader for us. */
+static int open_sync(
+    const struct runtime *rt, const char *id, int *ret_fd, int *ret_reader, struct err *err)
+{
+    char path[CT_PATH_MAX];
+    _cleanup_close_ int fd = -1, reader = -1;
+
+    if (mkfifo(ct_run_path(&rt->dirs, id, SYNC_FILE, path), 0600) < 0 && errno != EEXIST)
+        return err_sys(err, -errno, "cannot make '%s'", path);
+    fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || reader < 0)
+        return err_sys(err, -errno, "cannot open '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_sys(err, -errno, "another conmon is at work for the container");
+    *ret_fd = TAKE_FD(fd);
+    *ret_reader = TAKE_FD(reader);
+    return 0;
+}
+
+bool conmon_is_creating(const struct runtime *rt, const char *id)
+{
+    char path[CT_PATH_MAX];
+    _cleanup_close_ int fd = -1;
+
+    /* The runtime writes the pid file when all is made. */
+    if (conmon_pid(rt, id) > 0 && fs_exists(ct_run_path(&rt->dirs, id, "pid", path)))
+        return false;
+    fd = open(ct_run_path(&rt->dirs, id, SYNC_FILE, path), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
+}
+
 static int spawn(char **argv, int sync_fd, pid_t *ret_pid, struct err *err)
 {
     _cleanup_(strv_freep) char **env = strv_copy((char *const *)PROC_ENV_FIXED);
@@ -118,7 +157,7 @@ static int read_reply(int fd, struct buf *b)
         if (poll(&p, 1, (int)((deadline - now) / USEC_PER_MSEC) + 1) <= 0)
             continue;
         n = read(fd, chunk, sizeof(chunk));
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n < 0)
             return -errno;
@@ -157,22 +196,22 @@ static int await_reply(int fd, pid_t *ret_pid, struct err *err)
     return r < 0 ? err_sys(err, r, "cannot hear from conmon") : parse_reply(&reply, ret_pid, err);
 }
 
-int conmon_create(const struct runtime *rt, const char *id, const char *name, pid_t *ret_pid,
-    struct err *err)
+int conmon_create(
+    const struct runtime *rt, const char *id, const char *name, pid_t *ret_pid, struct err *err)
 {
     _cleanup_(strv_freep) char **argv = command(rt, id, name);
-    int sync[2], r = make_folders(rt, id, err);
+    int fd, reader, r = make_folders(rt, id, err);
     pid_t pid = 0;
 
+    if (r == 0)
+        r = open_sync(rt, id, &fd, &reader, err);
     if (r < 0)
         return r;
-    if (pipe2(sync, O_CLOEXEC) < 0)
-        return err_sys(err, -errno, "cannot make a pipe");
-    r = spawn(argv, sync[1], &pid, err);
-    close(sync[1]);
+    r = spawn(argv, fd, &pid, err);
+    close(fd);
     if (r == 0)
-        r = await_reply(sync[0], ret_pid, err);
-    close(sync[0]);
+        r = await_reply(reader, ret_pid, err);
+    close(reader);
     /* The first conmon ends as soon as it has forked the one that stays. */
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;

@@ -6,8 +6,10 @@
 
 /* Start conmon, which has the runtime create the container; *ret_pid is init's. The error is the
  * runtime's own words. */
-int conmon_create(const struct runtime *rt, const char *id, const char *name, pid_t *ret_pid,
-    struct err *err);
+int conmon_create(
+    const struct runtime *rt, const char *id, const char *name, pid_t *ret_pid, struct err *err);
+/* A conmon that some agent started has not finished creating the container. */
+bool conmon_is_creating(const struct runtime *rt, const char *id);
 /* conmon's pid for this container, 0 if it is gone. */
 pid_t conmon_pid(const struct runtime *rt, const char *id);
 /* Wait for it to end (it writes out the log); kill it at the deadline. */

@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/fs.h"
 
-#define PLAN_MAX (512 * 1024)
+#define PLAN_MAX (384 * 1024)
 #define RECORD_MAX (1024 * 1024)
 
 struct etc {
@@ -25,8 +25,8 @@ struct etc {
     const char *failed;
 };
 
-static int write_file(int dir, const char *name, const char *text, size_t len, uint32_t owner,
-    mode_t mode)
+static int write_file(
+    int dir, const char *name, const char *text, size_t len, uint32_t owner, mode_t mode)
 {
     _cleanup_close_ int fd = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 
@@ -35,8 +35,8 @@ static int write_file(int dir, const char *name, const char *text, size_t len, u
     return fchown(fd, owner, owner) < 0 || fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
-static void put(struct etc *e, const char *name, const char *text, size_t len, uint32_t owner,
-    mode_t mode)
+static void put(
+    struct etc *e, const char *name, const char *text, size_t len, uint32_t owner, mode_t mode)
 {
     if (e->code == 0) {
         errno = 0;
@@ -100,8 +100,7 @@ static int new_tmpfs(const struct etc *e, struct err *err)
         {"size", "1m"}, {"mode", "755"}, {"uid", owner}, {"gid", owner}, {0}};
 
     snprintf(owner, sizeof(owner), "%u", e->owner);
-    return mnt_new(
-        "tmpfs", opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, err);
+    return mnt_new("tmpfs", opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, err);
 }
 
 int etc_make(const struct rootfs_dirs *d, const struct assignment *a,
@@ -124,10 +123,21 @@ int etc_make(const struct rootfs_dirs *d, const struct assignment *a,
     return r < 0 ? err_sys(err, r, "cannot attach '%s'", path) : 0;
 }
 
-static void put_record(struct buf *b, const char *key, const char *value)
+/* Negative when it does not fit. */
+static int put_record(struct buf *b, const char *key, const char *value)
 {
-    buf_printf(b, "%s=%s", key, value);
-    buf_append(b, "", 1);
+    int r = buf_printf(b, "%s=%s", key, value);
+
+    return r < 0 ? r : buf_append(b, "", 1);
+}
+
+static int put_records(struct buf *b, const char *key, char *const *values)
+{
+    int r = 0;
+
+    for (; r == 0 && values && *values; values++)
+        r = put_record(b, key, *values);
+    return r;
 }
 
 int etc_plan(const struct assignment *a, const struct assigned_container *c, char *const *env,
@@ -142,14 +152,8 @@ int etc_plan(const struct assignment *a, const struct assigned_container *c, cha
     put_record(&b, "stop-signal", number);
     put_record(&b, "sshd", "/opt/muster/sbin/sshd");
     put_record(&b, "sshd-config", SSHCONF_DIR "/sshd_config");
-    for (; env && *env; env++)
-        put_record(&b, "env", *env);
-    for (char *const *arg = c->command; arg && *arg; arg++)
-        put_record(&b, "arg", *arg);
-    /* Nothing was appended that did not fit, so a full buffer is close to its end. */
-    if (b.len > PLAN_MAX - 128 * 1024)
-        return err_set(err, -E2BIG, "command and environment are larger than %d bytes",
-            PLAN_MAX - 128 * 1024);
+    if (put_records(&b, "env", env) < 0 || put_records(&b, "arg", c->command) < 0)
+        return err_set(err, -E2BIG, "command and environment are larger than %d bytes", PLAN_MAX);
     *ret_len = b.len;
     *ret = buf_take(&b);
     return 0;
@@ -199,8 +203,8 @@ static void take_line(struct init_record *rec, const char *line)
     }
 }
 
-int rootfs_read_record(const struct rootfs_dirs *d, const char *container_id,
-    struct init_record *ret, struct err *err)
+int rootfs_read_record(
+    const struct rootfs_dirs *d, const char *container_id, struct init_record *ret, struct err *err)
 {
     struct init_record rec = {0};
     _cleanup_free_ char *text = NULL;
@@ -208,8 +212,7 @@ int rootfs_read_record(const struct rootfs_dirs *d, const char *container_id,
     int r = ct_check_id("container", container_id, err);
 
     if (r == 0)
-        r = fs_read(
-            ct_run_path(d, container_id, "etc/record", path), RECORD_MAX, &text, NULL, err);
+        r = fs_read(ct_run_path(d, container_id, "etc/record", path), RECORD_MAX, &text, NULL, err);
     if (r < 0)
         return r;
     for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {

@@ -101,8 +101,8 @@ static int fake_node(const char *dir, uint32_t index, struct err *err)
 }
 
 /* "fake:MODEL:COUNT" */
-static int fake_parse(const char *spec, char model[NAME_MAX_LEN + 1], uint32_t *ret_count,
-    struct err *err)
+static int fake_parse(
+    const char *spec, char model[NAME_MAX_LEN + 1], uint32_t *ret_count, struct err *err)
 {
     const char *at = spec + strlen(FAKE_PREFIX), *colon = strchr(at, ':');
     _cleanup_free_ char *name = NULL;
@@ -157,8 +157,8 @@ int gpu_discover(const char *spec, const char *dev_dir, const char *node_name, s
     if (str_starts(spec, FAKE_PREFIX))
         return fake_discover(spec, dev_dir, node_name, ret, ret_count, err);
     if (!str_eq(spec, "none") && !str_eq(spec, "auto"))
-        return err_set(err, -EINVAL, "GPUs are 'auto', 'none' or 'fake:MODEL:COUNT', not '%.60s'",
-            spec);
+        return err_set(
+            err, -EINVAL, "GPUs are 'auto', 'none' or 'fake:MODEL:COUNT', not '%.60s'", spec);
     r = str_eq(spec, "auto") ? nvml_discover(ret, ret_count, err) : -ENOENT;
     if (r != -ENOENT)
         return r;
@@ -261,8 +261,8 @@ static int add_real(const struct gpu *gpus, const uint32_t *given, uint32_t give
 }
 
 /* Ours last: a CDI specification says NVIDIA_VISIBLE_DEVICES=void for another runtime's hook. */
-static void set_env(const struct gpu *gpus, const uint32_t *given, uint32_t given_count,
-    struct runtime_extra *x)
+static void set_env(
+    const struct gpu *gpus, const uint32_t *given, uint32_t given_count, struct runtime_extra *x)
 {
     _cleanup_(strv_freep) char **uuids = NULL, **numbers = NULL;
     _cleanup_free_ char *uuid_list = NULL, *number_list = NULL;
@@ -277,8 +277,8 @@ static void set_env(const struct gpu *gpus, const uint32_t *given, uint32_t give
     strv_env_set(&x->env, "CUDA_VISIBLE_DEVICES", number_list);
 }
 
-static int check_given(uint32_t gpu_count, const uint32_t *given, uint32_t given_count,
-    struct err *err)
+static int check_given(
+    uint32_t gpu_count, const uint32_t *given, uint32_t given_count, struct err *err)
 {
     for (uint32_t i = 0; i < given_count; i++)
         if (given[i] >= gpu_count)

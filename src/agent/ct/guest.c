@@ -101,8 +101,9 @@ static int walk(const struct guest *g, const char *path, size_t len, bool keep_l
         if (*name == '\0')
             break;
         *end = '\0';
-        next = str_eq(name, "..") || str_eq(name, ".") ? -EINVAL
-                                                       : step(g, dir, name, prefix, last && keep_last);
+        next = str_eq(name, "..") || str_eq(name, ".")
+            ? -EINVAL
+            : step(g, dir, name, prefix, last && keep_last);
         *end = saved;
         if (next < 0)
             return next;

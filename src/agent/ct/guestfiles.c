@@ -89,7 +89,8 @@ char *guestfiles_resolv(const char *text)
     return buf_take(&b);
 }
 
-/* A node with systemd-resolved has 127.0.0.53 only in the first file, the real ones in the other. */
+/* A node with systemd-resolved has 127.0.0.53 only in the first file, the real ones in the other.
+ */
 static int write_resolv(const struct guest *g, struct err *err)
 {
     static const char *const sources[] = {"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"};
@@ -106,8 +107,8 @@ static int write_resolv(const struct guest *g, struct err *err)
     return guest_write(g, "/etc/resolv.conf", ours, strlen(ours), g->owner, 0644, err);
 }
 
-static int write_names(const struct guest *g, const struct assignment *a, const char *name,
-    struct err *err)
+static int write_names(
+    const struct guest *g, const struct assignment *a, const char *name, struct err *err)
 {
     _cleanup_free_ char *hostname = xasprintf("%s\n", name);
     const char *hosts = a->hosts ? a->hosts : "127.0.0.1 localhost\n";
@@ -163,8 +164,8 @@ static int make_work_folders(const struct guest *g, const struct assignment *a, 
     return r;
 }
 
-static int write_shell(const struct rootfs_dirs *d, const char *id, const char *shell,
-    struct err *err)
+static int write_shell(
+    const struct rootfs_dirs *d, const char *id, const char *shell, struct err *err)
 {
     char path[CT_PATH_MAX];
 

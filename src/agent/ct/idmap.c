@@ -66,8 +66,8 @@ static int write_map(pid_t pid, const char *file, const struct user *u, struct e
 
     user_id_map(u, map);
     for (size_t i = 0; i < USER_EXTENTS; i++)
-        n += (size_t)snprintf(text + n, sizeof(text) - n, "%u %u %u\n", map[i].inside,
-            map[i].outside, map[i].count);
+        n += (size_t)snprintf(
+            text + n, sizeof(text) - n, "%u %u %u\n", map[i].inside, map[i].outside, map[i].count);
     snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
     return fs_write_existing(path, text, err);
 }

@@ -6,13 +6,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/str.h"
 #include "base/strv.h"
-
-#define UNMOUNT_TRIES 50
-#define UNMOUNT_PAUSE_NSEC (2 * 1000 * 1000)
 
 int mnt_clone(int dirfd, const char *path, bool recursive)
 {
@@ -159,18 +155,13 @@ static int points_below(const char *path, char ***ret)
     return 0;
 }
 
-static int unmount(const char *point)
+/* It lies inside another one of the list. */
+static bool is_inside(char **points, const char *point)
 {
-    struct timespec pause = {.tv_nsec = UNMOUNT_PAUSE_NSEC};
-
-    for (int i = 0; i < UNMOUNT_TRIES; i++) {
-        if (umount2(point, UMOUNT_NOFOLLOW) == 0 || errno == EINVAL || errno == ENOENT)
-            return 0;
-        if (errno != EBUSY)
-            return -errno;
-        nanosleep(&pause, NULL);
-    }
-    return umount2(point, UMOUNT_NOFOLLOW | MNT_DETACH) < 0 ? -errno : 0;
+    strv_for_each (p, points)
+        if (is_at_or_below(point, *p) && !str_eq(point, *p))
+            return true;
+    return false;
 }
 
 int mnt_unmount_below(const char *path, struct err *err)
@@ -180,10 +171,12 @@ int mnt_unmount_below(const char *path, struct err *err)
 
     if (r < 0)
         return err_sys(err, r, "cannot read the list of mounts");
-    for (size_t i = strv_len(points); i > 0; i--) {
-        r = unmount(points[i - 1]);
-        if (r < 0)
-            return err_sys(err, r, "cannot unmount '%s'", points[i - 1]);
+    strv_for_each (p, points) {
+        if (is_inside(points, *p))
+            continue;
+        /* EINVAL: not mounted any more. */
+        if (umount2(*p, UMOUNT_NOFOLLOW | MNT_DETACH) < 0 && errno != EINVAL)
+            return err_sys(err, -errno, "cannot unmount '%s'", *p);
     }
     return 0;
 }

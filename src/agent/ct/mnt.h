@@ -35,8 +35,12 @@ void mnt_log(int context, char *text, size_t size);
 
 /* path is the root of a mount (statx(2); no symbolic link is followed). */
 bool mnt_is_root(const char *path);
-/* Unmount everything at and below path, in the calling process's mount namespace; last mounted
- * first. A mount that stays busy is detached. */
+/*
+ * Unmount everything at and below path, in the calling process's mount namespace. A mount goes with
+ * all that is mounted in it at once, by the path of the outermost: what lies inside may be in a
+ * user's folder, who could put a link there while we walk. path and the names of the outermost
+ * mounts are root's.
+ */
 int mnt_unmount_below(const char *path, struct err *err);
 
 #endif

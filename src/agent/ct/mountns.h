@@ -2,8 +2,9 @@
  * The agent's mount namespace, which outlives the agent: made once per boot, pinned as RUN/ns/mnt
  * on a private mount, propagation slave of the system's. Every later agent enters it, so that an
  * ended container's mounts never live on in an older copy and a blob is mounted once.
- * /dev/null is read-only in it (writing to it is not), so that no runtime gives the node's to a user.
- * On a hybrid cgroup layout /sys/fs/cgroup/unified is unmounted in it (crun(1) refuses it).
+ * /dev/null is on a read-only mount in it (it can still be written to), so that no runtime gives
+ * the node's to a user. On a hybrid cgroup layout /sys/fs/cgroup/unified is unmounted in it
+ * (crun(1) refuses it).
  */
 #ifndef AGENT_CT_MOUNTNS_H
 #define AGENT_CT_MOUNTNS_H

@@ -1,7 +1,7 @@
 /*
  * The OCI runtime configuration of a container (runtime-spec 1.0). Builds a document and nothing
- * else. Mounts come in the order in which they lie on each other: the kernel's, volumes, ours, GPU
- * files.
+ * else. Mounts come in the order in which they lie on each other: the kernel's, ours, GPU files.
+ * Volumes are part of the root already (volume.c).
  */
 #include "agent/ct/oci.h"
 
@@ -10,7 +10,6 @@
 #include "agent/ct/cgroup.h"
 #include "agent/ct/paths.h"
 #include "agent/ct/seccomp.h"
-#include "agent/ct/volume.h"
 #include "base/strv.h"
 
 #define INIT_PATH "/opt/muster/bin/muster-init"
@@ -68,8 +67,8 @@ static json_t *process(void)
     static const char *const argv[] = {INIT_PATH, NULL};
 
     return json_pack("{s:b, s:{s:i, s:i}, s:o, s:o, s:s, s:o, s:b, s:i}", "terminal", 0, "user",
-        "uid", 0, "gid", 0, "args", words(argv), "env", words(init_env), "cwd", "/",
-        "capabilities", oci_capability_sets(true), "noNewPrivileges", 0, "oomScoreAdj", 0);
+        "uid", 0, "gid", 0, "args", words(argv), "env", words(init_env), "cwd", "/", "capabilities",
+        oci_capability_sets(true), "noNewPrivileges", 0, "oomScoreAdj", 0);
 }
 
 /* options: words with commas between. */
@@ -83,8 +82,8 @@ static void add_mount(
             "options", words((const char *const *)v)));
 }
 
-static void add_kernel_mounts(json_t *list, const struct runtime *rt, const struct assignment *a,
-    const char *id)
+static void add_kernel_mounts(
+    json_t *list, const struct runtime *rt, const struct assignment *a, const char *id)
 {
     _cleanup_free_ char *shm = xasprintf(
         "nosuid,noexec,nodev,mode=1777,size=%ju", (uintmax_t)(a->shm ? a->shm : SHM_DEFAULT));
@@ -101,20 +100,6 @@ static void add_kernel_mounts(json_t *list, const struct runtime *rt, const stru
         "rbind,rprivate,ro,nosuid,noexec,nodev");
     if (cgroup_layout() == CGROUP_V2)
         add_mount(list, "cgroup", "cgroup", "/sys/fs/cgroup", "ro,nosuid,noexec,nodev");
-}
-
-static void add_volumes(json_t *list, const struct runtime *rt, const struct assignment *a,
-    const char *id)
-{
-    _cleanup_free_ uint32_t *order = volume_order(a);
-    char path[CT_PATH_MAX];
-
-    for (uint32_t i = 0; i < a->mount_count; i++) {
-        const struct assigned_mount *m = &a->mounts[order[i]];
-
-        add_mount(list, "bind", volume_path(&rt->dirs, id, order[i], path), m->target,
-            m->read_only ? "rbind,rprivate,nosuid,nodev,ro" : "rbind,rprivate,nosuid,nodev");
-    }
 }
 
 static void add_ours(json_t *list, const struct runtime *rt, const char *id)
@@ -148,7 +133,6 @@ static json_t *mounts(const struct runtime *rt, const struct assignment *a, cons
     json_t *list = json_array();
 
     add_kernel_mounts(list, rt, a, id);
-    add_volumes(list, rt, a, id);
     add_ours(list, rt, id);
     add_extra(list, extra);
     return list;
@@ -187,13 +171,13 @@ static json_t *device_rules(const struct runtime_extra *extra)
     for (uint32_t i = 0; i < extra->device_count; i++)
         json_array_append_new(list,
             json_pack("{s:b, s:s, s:I, s:I, s:s}", "allow", 1, "type", "c", "major",
-                (json_int_t)extra->devices[i].major, "minor",
-                (json_int_t)extra->devices[i].minor, "access", "rw"));
+                (json_int_t)extra->devices[i].major, "minor", (json_int_t)extra->devices[i].minor,
+                "access", "rw"));
     return list;
 }
 
-static json_t *resources(const struct runtime *rt, const struct assignment *a,
-    const struct runtime_extra *extra)
+static json_t *resources(
+    const struct runtime *rt, const struct assignment *a, const struct runtime_extra *extra)
 {
     json_int_t quota = (json_int_t)a->each.cpu_milli * CPU_PERIOD_USEC / 1000;
     json_int_t shares = MAX_OF((json_int_t)a->each.cpu_milli * 1024 / 1000, (json_int_t)2);

@@ -1,7 +1,7 @@
 /*
- * Overlay mounts. Two ways: layers stay detached and go in by descriptor; or, on older kernels, they
- * are attached below low/ and named in one option string, as /proc/self/fd/N, which is short enough
- * for 200 of them. Images have 127 layers at most.
+ * Overlay mounts. Two ways: layers stay detached and go in by descriptor; or, on older kernels,
+ * they are attached below low/ and named in one option string, as /proc/self/fd/N, which is short
+ * enough for 200 of them. Images have 127 layers at most.
  *
  * No redirect_dir and no metacopy: an upper folder then says nothing about where a file's content
  * is. "volatile": an upper folder does not outlive a crash of the machine, so nobody's fsync waits.
@@ -18,8 +18,8 @@
 #include "base/buf.h"
 #include "base/fs.h"
 
-#define LAYERS_MAX 500     /* overlayfs' own limit */
-#define CLASSIC_MAX 4095   /* bytes of mount(2)'s option string */
+#define LAYERS_MAX 500   /* overlayfs' own limit */
+#define CLASSIC_MAX 4095 /* bytes of mount(2)'s option string */
 #define OVERLAY_ATTRS MOUNT_ATTR_NODEV
 #define OVERLAY_FIXED "xino=on,redirect_dir=nofollow,metacopy=off,volatile"
 
@@ -51,8 +51,8 @@ static int open_layer(const struct rootfs_dirs *d, const char *digest, int usern
     if (r == 0)
         return fd;
     close(fd);
-    return err_sys(err, r, "cannot map the ids of layer '%.12s' (Linux 5.19 or later is needed)",
-        hex);
+    return err_sys(
+        err, r, "cannot map the ids of layer '%.12s' (Linux 5.19 or later is needed)", hex);
 }
 
 /* The same layer twice in a stack is ELOOP to the kernel; only the higher one can be seen. */
@@ -71,8 +71,8 @@ static int open_layers(
     int r;
 
     if (a->layer_count == 0 || a->layer_count > LAYERS_MAX)
-        return err_set(err, -EINVAL, "an image has 1 to %d layers, not %u", LAYERS_MAX,
-            a->layer_count);
+        return err_set(
+            err, -EINVAL, "an image has 1 to %d layers, not %u", LAYERS_MAX, a->layer_count);
     r = idmap_userns(&a->user, &userns, err);
     for (uint32_t i = a->layer_count; r == 0 && i > 0; i--) {
         int fd;
@@ -161,8 +161,8 @@ static int mount_by_fd(const struct layers *l, const char *target, struct err *e
     return r < 0 ? err_sys(err, r, "cannot attach '%s'", target) : 0;
 }
 
-static int attach_low(const struct rootfs_dirs *d, const char *id, uint32_t i, int fd,
-    struct err *err)
+static int attach_low(
+    const struct rootfs_dirs *d, const char *id, uint32_t i, int fd, struct err *err)
 {
     char rest[32], path[CT_PATH_MAX];
     int r;
@@ -195,8 +195,8 @@ static int mount_classic(const struct rootfs_dirs *d, const char *id, const stru
     return 0;
 }
 
-int overlay_make(const struct rootfs_dirs *d, const struct assignment *a, const char *id,
-    struct err *err)
+int overlay_make(
+    const struct rootfs_dirs *d, const struct assignment *a, const char *id, struct err *err)
 {
     _cleanup_(layers_done) struct layers l = {.upper = -1, .work = -1};
     char target[CT_PATH_MAX];

@@ -9,7 +9,7 @@
  * upper folder, attach at RUN/ct/ID/merged. upper and work are made; the root of upper gets the top
  * layer's owner and mode, as mapped.
  */
-int overlay_make(const struct rootfs_dirs *d, const struct assignment *a, const char *id,
-    struct err *err);
+int overlay_make(
+    const struct rootfs_dirs *d, const struct assignment *a, const char *id, struct err *err);
 
 #endif

@@ -1,11 +1,12 @@
 /*
  * Paths of a container's files. Only ids that were checked become names; everything else in a path
- * is a constant or comes from the agent's own configuration, whose length struct rootfs_dirs bounds.
+ * is a constant or comes from the agent's own configuration, whose length struct rootfs_dirs
+ * bounds.
  */
 #include "agent/ct/paths.h"
 
-static char *join(char path[CT_PATH_MAX], const char *dir, const char *mid, const char *id,
-    const char *rest)
+static char *join(
+    char path[CT_PATH_MAX], const char *dir, const char *mid, const char *id, const char *rest)
 {
     int n = snprintf(path, CT_PATH_MAX, "%s%s%s%s%s", dir, mid, id, *rest ? "/" : "", rest);
 

@@ -7,6 +7,7 @@
 #include "agent/ct/rootfs.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 
 #include "agent/ct/blob.h"
 #include "agent/ct/etc.h"
@@ -21,6 +22,19 @@
 
 #define MADE_FILE "made"
 
+/* Others may get through, whatever the umask was. */
+static int make_passable(const char *path, struct err *err)
+{
+    struct stat st;
+    int r = fs_mkdir_p(path, 0711, err);
+
+    if (r < 0)
+        return r;
+    if (stat(path, &st) < 0 || chmod(path, (st.st_mode & 07777) | 0111) < 0)
+        return err_sys(err, -errno, "cannot set the mode of '%s'", path);
+    return 0;
+}
+
 static int make_folders(const struct rootfs_dirs *d, const char *id, struct err *err)
 {
     char path[CT_PATH_MAX];
@@ -29,9 +43,11 @@ static int make_folders(const struct rootfs_dirs *d, const char *id, struct err 
     /* The runtime's process of the container's root must get through to merged/; what lies beside
      * it is seen in the agent's mount namespace only. An upper folder is seen by the whole node:
      * its setuid files belong to a user's subordinate uids. */
-    r = fs_mkdir_p(ct_path(d->run, "ct", path), 0711, err);
+    r = make_passable(d->run, err);
     if (r == 0)
-        r = fs_mkdir_p(ct_run_path(d, id, "", path), 0711, err);
+        r = make_passable(ct_path(d->run, "ct", path), err);
+    if (r == 0)
+        r = make_passable(ct_run_path(d, id, "", path), err);
     if (r == 0)
         r = fs_mkdir_p(ct_path(d->state, "ct", path), 0700, err);
     if (r == 0)
@@ -39,8 +55,8 @@ static int make_folders(const struct rootfs_dirs *d, const char *id, struct err 
     return r;
 }
 
-static int write_layers(const struct rootfs_dirs *d, const struct assignment *a, const char *id,
-    struct err *err)
+static int write_layers(
+    const struct rootfs_dirs *d, const struct assignment *a, const char *id, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 20);
     char path[CT_PATH_MAX];
@@ -51,8 +67,8 @@ static int write_layers(const struct rootfs_dirs *d, const struct assignment *a,
         ct_run_path(d, id, BLOB_LIST_FILE, path), b.data ? b.data : "", b.len, 0600, err);
 }
 
-static int make_stack(const struct rootfs_dirs *d, const struct assignment *a, const char *id,
-    struct err *err)
+static int make_stack(
+    const struct rootfs_dirs *d, const struct assignment *a, const char *id, struct err *err)
 {
     int r = write_layers(d, a, id, err);
 
@@ -72,18 +88,25 @@ static int make_files(const struct rootfs_dirs *d, const struct assignment *a,
     if (r == 0)
         r = guestfiles_make(d, &g, a, c, err);
     if (r == 0)
-        r = volume_make(d, a, c->id, &g, err);
+        r = volume_make(a, &g, err);
     if (r == 0)
         r = etc_make(d, a, c, env, err);
     return r < 0 ? r : crash_point("container.after_files", err);
 }
 
+/* What the node says replaces what an image may have said (NVIDIA_VISIBLE_DEVICES=all). */
 static char **join_env(const struct assigned_container *c, char *const *extra)
 {
     char **env = strv_copy(c->env);
 
-    for (; extra && *extra; extra++)
-        strv_push(&env, *extra);
+    for (; extra && *extra; extra++) {
+        const char *equals = strchr(*extra, '=');
+        _cleanup_free_ char *key = NULL;
+
+        assert(equals);
+        key = xstrndup(*extra, (size_t)(equals - *extra));
+        strv_env_set(&env, key, equals + 1);
+    }
     return env;
 }
 

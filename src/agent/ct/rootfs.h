@@ -2,7 +2,7 @@
  * A container's files: image blobs mounted once per node, a copy-on-write root on top, and what
  * Muster writes into it. Everything below one folder per container,
  *
- *   RUN/ct/CONTAINER_ID/  merged/ (the root), low/ (idmapped layers, on older kernels), vol/ (volumes),
+ *   RUN/ct/CONTAINER_ID/  merged/ (the root), low/ (idmapped layers, on older kernels),
  *                         etc/ (tmpfs at /etc/muster), sys/, bundle/config.json, ...
  *   STATE/ct/CONTAINER_ID/upper, work
  *
@@ -16,7 +16,7 @@
 #include "wire/assignment.h"
 
 struct rootfs_dirs {
-    char run[256];    /* run-time, gone after a reboot */
+    char run[256];    /* run-time, gone after a reboot; others must be able to get through to it */
     char state[256];  /* survives: upper folders, logs, specs */
     char blobs[256];  /* blob files, BLOBS/sha256/HEX */
     char guest[256];  /* the tree bound to /opt/muster */

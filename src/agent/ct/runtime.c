@@ -21,6 +21,7 @@
 #include "agent/ct/paths.h"
 #include "agent/ct/state.h"
 #include "agent/ct/sysfs.h"
+#include "agent/ct/volume.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/crash.h"
@@ -36,11 +37,11 @@
 #define STARTING_FILE "starting"
 
 /* Run the OCI runtime with its fixed arguments and these. */
-static int run_runtime(const struct runtime *rt, const char *verb, const char *option,
-    const char *id, struct err *err)
+static int run_runtime(
+    const struct runtime *rt, const char *verb, const char *option, const char *id, struct err *err)
 {
-    const char *argv[] = {rt->crun, "--root", rt->root, "--cgroup-manager=cgroupfs", verb, option,
-        id, NULL};
+    const char *argv[] = {
+        rt->crun, "--root", rt->root, "--cgroup-manager=cgroupfs", verb, option, id, NULL};
     struct proc p = {.argv = argv};
 
     if (!option) {
@@ -89,6 +90,9 @@ static int make_extra_points(const struct runtime *rt, const struct assignment *
         source = xstrndup(*m, (size_t)(colon - *m));
         if (stat(source, &st) < 0)
             return err_sys(err, -errno, "cannot mount '%.100s' in the container", source);
+        if (volume_covers(a, colon + 1))
+            return err_set(
+                err, -EINVAL, "a volume covers '%.100s', which the GPUs need", colon + 1);
         if (S_ISDIR(st.st_mode))
             r = MIN_OF(dir = guest_dir(&g, colon + 1, err), 0);
         else
@@ -168,20 +172,12 @@ static void pause_5_msec(void)
 }
 
 /* conmon and the runtime go on when an agent dies while they create: wait until they are done. */
-static void wait_for_creation(const struct runtime *rt, const char *session, const char *id)
+static void wait_for_creation(const struct runtime *rt, const char *id)
 {
     uint64_t deadline = clock_mono_usec() + CREATE_WAIT_USEC;
-    struct runtime_state s;
 
-    while (clock_mono_usec() < deadline && conmon_pid(rt, id) > 0) {
-        char path[CT_PATH_MAX];
-
-        /* The runtime writes the pid file last. */
-        if (fs_exists(ct_run_path(&rt->dirs, id, "pid", path)) ||
-            runtime_state(rt, session, id, &s, NULL) < 0 || s.exit_known)
-            return;
+    while (conmon_is_creating(rt, id) && clock_mono_usec() < deadline)
         pause_5_msec();
-    }
 }
 
 static bool has_run(const struct runtime *rt, const char *id)
@@ -189,8 +185,8 @@ static bool has_run(const struct runtime *rt, const char *id)
     struct init_record record;
 
     return is_marked(rt, id, STARTED_FILE) ||
-           (rootfs_read_record(&rt->dirs, id, &record, NULL) == 0 &&
-               (record.started || record.start_failed));
+        (rootfs_read_record(&rt->dirs, id, &record, NULL) == 0 &&
+            (record.started || record.start_failed));
 }
 
 /* Whether there is a container to go on with; what is no use is taken away. */
@@ -200,7 +196,7 @@ static int look(const struct runtime *rt, const struct assignment *a, const char
     struct runtime_state s;
     int r;
 
-    wait_for_creation(rt, a->session, id);
+    wait_for_creation(rt, id);
     r = runtime_state(rt, a->session, id, &s, err);
     if (r < 0)
         return r;
@@ -234,7 +230,8 @@ int runtime_start(const struct runtime *rt, const struct assignment *a,
 
 static int remove_files(const struct runtime *rt, const char *id, struct err *err)
 {
-    static const char *const files[] = {"pid", "conmon.pid", "init", STARTED_FILE, STARTING_FILE};
+    static const char *const files[] = {
+        "pid", "conmon.pid", "init", "sync", STARTED_FILE, STARTING_FILE};
     char path[CT_PATH_MAX];
     int r;
 
@@ -261,8 +258,8 @@ static int forget(const struct runtime *rt, const char *id, struct err *err)
     return fs_remove_tree(path, err);
 }
 
-int runtime_remove(const struct runtime *rt, const char *session_id, const char *container_id,
-    struct err *err)
+int runtime_remove(
+    const struct runtime *rt, const char *session_id, const char *container_id, struct err *err)
 {
     _cleanup_free_ char *group = NULL;
     int r = ct_check_id("container", container_id, err);
@@ -272,7 +269,7 @@ int runtime_remove(const struct runtime *rt, const char *session_id, const char 
     if (r < 0)
         return r;
     group = oci_cgroup(rt, session_id, container_id);
-    wait_for_creation(rt, session_id, container_id);
+    wait_for_creation(rt, container_id);
     (void)runtime_kill(rt, container_id, SIGKILL, NULL);
     r = cgroup_kill(group, KILL_WAIT_USEC, err);
     if (r < 0)

@@ -34,8 +34,8 @@ struct runtime_extra { /* what GPU injection adds */
     char **env;
 };
 
-/* The OCI configuration (runtime-spec 1.0) of a container whose root and network namespace are made.
- * Pure but for reading the seccomp profile. Owned by the caller. */
+/* The OCI configuration (runtime-spec 1.0) of a container whose root and network namespace are
+ * made. Pure but for reading the seccomp profile. Owned by the caller. */
 int runtime_config(const struct runtime *rt, const struct assignment *a,
     const struct assigned_container *c, const char *netns_path, const struct runtime_extra *extra,
     json_t **ret, struct err *err);
@@ -74,8 +74,8 @@ int runtime_remove_session(const struct runtime *rt, const char *session_id, str
  * A step inside: `crun exec` with a process spec. The agent spawns argv itself (proc.h or uv) with
  * stdio of its choosing. tty: crun exec --tty with --console-socket is not used; the caller gives a
  * pty slave as stdio and terminal=true makes it the controlling one.
- * The runtime gives stdio to the user by fchown(2): pipes, sockets, ptys; /dev/null only as opened in
- * the agent's mount namespace, where it is read-only.
+ * The runtime gives stdio to the user by fchown(2): pass pipes, sockets, ptys of its own; /dev/null
+ * only as opened in the agent's mount namespace (mountns.h).
  * Writes the spec to RUN/exec/ID.json and gives the argv to run; both removed by runtime_exec_done.
  */
 struct exec_spec {

@@ -36,7 +36,7 @@ static bool any_cap(const json_t *list, const char *const *caps)
     size_t i;
     json_t *v;
 
-    json_array_foreach((json_t *)list, i, v)
+    json_array_foreach ((json_t *)list, i, v)
         if (json_is_string(v) && has_cap(caps, json_string_value(v)))
             return true;
     return false;
@@ -47,7 +47,7 @@ static bool all_caps(const json_t *list, const char *const *caps)
     size_t i;
     json_t *v;
 
-    json_array_foreach((json_t *)list, i, v)
+    json_array_foreach ((json_t *)list, i, v)
         if (!json_is_string(v) || !has_cap(caps, json_string_value(v)))
             return false;
     return true;
@@ -58,7 +58,7 @@ static bool has_arch(const json_t *list)
     size_t i;
     json_t *v;
 
-    json_array_foreach((json_t *)list, i, v)
+    json_array_foreach ((json_t *)list, i, v)
         if (json_is_string(v) && str_eq(json_string_value(v), ARCH_RULE))
             return true;
     return false;
@@ -83,8 +83,8 @@ static bool is_included(const json_t *rule, const char *const *caps)
     const char *kernel = json_string_value(json_object_get(in, "minKernel"));
 
     return all_caps(json_object_get(in, "caps"), caps) &&
-           (json_array_size(arches) == 0 || has_arch(arches)) &&
-           (!kernel || kernel_is_at_least(kernel));
+        (json_array_size(arches) == 0 || has_arch(arches)) &&
+        (!kernel || kernel_is_at_least(kernel));
 }
 
 /* Any that is named is enough. */
@@ -94,7 +94,7 @@ static bool is_excluded(const json_t *rule, const char *const *caps)
     const char *kernel = json_string_value(json_object_get(ex, "minKernel"));
 
     return any_cap(json_object_get(ex, "caps"), caps) || has_arch(json_object_get(ex, "arches")) ||
-           (kernel && kernel_is_at_least(kernel));
+        (kernel && kernel_is_at_least(kernel));
 }
 
 static json_t *copy_args(const json_t *args)
@@ -104,7 +104,7 @@ static json_t *copy_args(const json_t *args)
     size_t i;
     json_t *arg;
 
-    json_array_foreach((json_t *)args, i, arg) {
+    json_array_foreach ((json_t *)args, i, arg) {
         json_t *o = json_object();
 
         for (size_t k = 0; k < ARRAY_LEN(keys); k++)
@@ -137,9 +137,9 @@ static json_t *copy_rule(const json_t *rule)
 static bool is_same_but_names(const json_t *a, const json_t *b)
 {
     return a && !json_object_get(a, "args") && !json_object_get(b, "args") &&
-           json_equal(json_object_get(a, "action"), json_object_get(b, "action")) &&
-           ((!json_object_get(a, "errnoRet") && !json_object_get(b, "errnoRet")) ||
-               json_equal(json_object_get(a, "errnoRet"), json_object_get(b, "errnoRet")));
+        json_equal(json_object_get(a, "action"), json_object_get(b, "action")) &&
+        ((!json_object_get(a, "errnoRet") && !json_object_get(b, "errnoRet")) ||
+            json_equal(json_object_get(a, "errnoRet"), json_object_get(b, "errnoRet")));
 }
 
 static int convert_rules(const json_t *rules, const char *const *caps, json_t *out, struct err *err)
@@ -147,7 +147,7 @@ static int convert_rules(const json_t *rules, const char *const *caps, json_t *o
     json_t *rule, *last = NULL;
     size_t i;
 
-    json_array_foreach((json_t *)rules, i, rule) {
+    json_array_foreach ((json_t *)rules, i, rule) {
         json_t *copy;
 
         if (!is_included(rule, caps) || is_excluded(rule, caps))
@@ -171,7 +171,7 @@ static json_t *architectures(const json_t *profile)
     json_t *out = json_pack("[s]", ARCH_SCMP), *entry;
     size_t i;
 
-    json_array_foreach(json_object_get(profile, "archMap"), i, entry)
+    json_array_foreach (json_object_get(profile, "archMap"), i, entry)
         if (str_eq(json_string_value(json_object_get(entry, "architecture")), ARCH_SCMP))
             json_array_extend(out, json_object_get(entry, "subArchitectures"));
     return out;

@@ -18,7 +18,7 @@ static const char server_fixed[] =
     "HostKey " SSHCONF_DIR "/host_ed25519\n"
     "AuthorizedKeysFile " SSHCONF_DIR "/authorized_keys\n"
     "StrictModes no\n" /* the keys lie on a read-only mount of another owner */
-    "UsePAM no\n"
+    /* UsePAM is off by default, and a build without PAM complains about the word. */
     "PubkeyAuthentication yes\n"
     "PasswordAuthentication no\n"
     "KbdInteractiveAuthentication no\n"
@@ -27,7 +27,7 @@ static const char server_fixed[] =
     "PrintMotd no\n"
     "X11Forwarding no\n"
     "AllowTcpForwarding yes\n"
-    "MaxSessions 1000\n"  /* launchers open many at once */
+    "MaxSessions 1000\n" /* launchers open many at once */
     "MaxStartups 1000\n"
     "Subsystem sftp internal-sftp\n"
     "LogLevel ERROR\n";
@@ -67,8 +67,8 @@ int sshconf_server(char *const *env, const char *name, char **ret, struct err *e
         if (strchr(*env, '=') && is_one_line(*env))
             put_quoted(&b, *env);
     if (b.len - start > SETENV_MAX)
-        return err_set(err, -E2BIG, "the environment is larger than the %d bytes that sshd takes",
-            SETENV_MAX);
+        return err_set(
+            err, -E2BIG, "the environment is larger than the %d bytes that sshd takes", SETENV_MAX);
     buf_puts(&b, "\n");
     *ret = buf_take(&b);
     return 0;
@@ -81,16 +81,17 @@ static void put_address(struct buf *b, uint32_t ip)
 
 static void put_client_rules(struct buf *b)
 {
-    buf_puts(b, "\n"
-                "    User work\n"
-                "    IdentityFile " SSHCONF_DIR "/id_ed25519\n"
-                "    UserKnownHostsFile " SSHCONF_DIR "/known_hosts\n"
-                "    GlobalKnownHostsFile /dev/null\n"
-                "    StrictHostKeyChecking yes\n"
-                "    UpdateHostKeys no\n"
-                "    CheckHostIP no\n"
-                "    PasswordAuthentication no\n"
-                "    LogLevel ERROR\n");
+    buf_puts(b,
+        "\n"
+        "    User work\n"
+        "    IdentityFile " SSHCONF_DIR "/id_ed25519\n"
+        "    UserKnownHostsFile " SSHCONF_DIR "/known_hosts\n"
+        "    GlobalKnownHostsFile /dev/null\n"
+        "    StrictHostKeyChecking yes\n"
+        "    UpdateHostKeys no\n"
+        "    CheckHostIP no\n"
+        "    PasswordAuthentication no\n"
+        "    LogLevel ERROR\n");
 }
 
 char *sshconf_client(const struct assignment *a)

@@ -136,7 +136,7 @@ int runtime_state(const struct runtime *rt, const char *session_id, const char *
         s.exit_code = (int)code;
     }
     s.oom = cgroup_oom_killed(group) ||
-            fs_exists(ct_run_path(&rt->dirs, container_id, OOM_FILE, path));
+        fs_exists(ct_run_path(&rt->dirs, container_id, OOM_FILE, path));
     *ret = s;
     return 0;
 }
@@ -185,7 +185,7 @@ static int add_grouped(const struct runtime *rt, const char *session, char ***id
     _cleanup_(strv_freep) char **names = NULL;
     int r = cgroup_children(group, &names, err);
 
-    strv_for_each(name, names)
+    strv_for_each (name, names)
         add_valid(ids, *name);
     return r;
 }

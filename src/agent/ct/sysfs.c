@@ -12,8 +12,7 @@
 #include "agent/ct/mnt.h"
 #include "base/fs.h"
 
-#define SYSFS_ATTRS                                                                                \
-    (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+#define SYSFS_ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 struct job {
     const char *netns_path;
@@ -28,8 +27,7 @@ static void *run(void *arg)
     _cleanup_close_ int netns = open(job->netns_path, O_RDONLY | O_CLOEXEC);
 
     if (netns < 0 || setns(netns, CLONE_NEWNET) < 0)
-        job->fd = err_sys(job->err, -errno, "cannot enter network namespace '%s'",
-            job->netns_path);
+        job->fd = err_sys(job->err, -errno, "cannot enter network namespace '%s'", job->netns_path);
     else
         job->fd = mnt_new("sysfs", none, SYSFS_ATTRS, job->err);
     return NULL;

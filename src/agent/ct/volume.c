@@ -3,6 +3,10 @@
  * only its descriptor is used: somebody who can rename things on the way gets a refusal or what was
  * there, never another folder. The mount is private, nosuid, nodev, and read-only in all of its
  * submounts if asked, before it is attached.
+ *
+ * It is attached below merged/, also by descriptor, and reaches the container with its root, which
+ * the runtime binds recursively. Given to the runtime as a mount, it would lose its submounts: crun
+ * 1.8 ignores the "r" of "rbind" in a user namespace.
  */
 #include "agent/ct/volume.h"
 
@@ -14,14 +18,6 @@
 
 #include "agent/ct/mnt.h"
 #include "base/fs.h"
-
-char *volume_path(const struct rootfs_dirs *d, const char *id, uint32_t i, char path[CT_PATH_MAX])
-{
-    char rest[32];
-
-    snprintf(rest, sizeof(rest), "vol/%u", i);
-    return ct_run_path(d, id, rest, path);
-}
 
 uint32_t *volume_order(const struct assignment *a)
 {
@@ -84,7 +80,8 @@ static int open_source(const char *path, struct err *err)
     return err_sys(err, -errno, "cannot open volume '%.120s'", path);
 }
 
-static int attach(const struct assigned_mount *m, const char *target, struct err *err)
+/* A detached copy with its flags set. Returns the fd. */
+static int open_mount(const struct assigned_mount *m, struct err *err)
 {
     uint64_t flags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (m->read_only ? MOUNT_ATTR_RDONLY : 0);
     _cleanup_close_ int source = open_source(m->source, err);
@@ -95,11 +92,7 @@ static int attach(const struct assigned_mount *m, const char *target, struct err
         return source;
     mount = mnt_clone(source, "", true);
     r = mount < 0 ? mount : mnt_set(mount, flags, MS_PRIVATE, true);
-    if (r == 0)
-        r = fs_mkdir_p(target, 0700, err);
-    if (r == 0)
-        r = mnt_attach(mount, target);
-    return r < 0 ? err_sys(err, r, "cannot mount volume '%.120s'", m->source) : 0;
+    return r < 0 ? err_sys(err, r, "cannot mount volume '%.120s'", m->source) : TAKE_FD(mount);
 }
 
 /* Make the folders of path below dir as the user would: an NFS server does not let root. */
@@ -132,23 +125,20 @@ static int make_as_user(int dir, const char *path, uint32_t uid)
     return r;
 }
 
-/* target lies inside the volume `around`. */
-static int make_inside(const struct rootfs_dirs *d, const struct assignment *a, const char *id,
-    uint32_t around, const char *target, struct err *err)
+/* The folder of target inside the volume m, which is attached as mount. Returns its fd. */
+static int open_inside(const struct assignment *a, const struct assigned_mount *m, int mount,
+    const char *target, struct err *err)
 {
-    const struct assigned_mount *m = &a->mounts[around];
     const char *rest = target + strlen(m->target) + 1;
-    char path[CT_PATH_MAX];
-    _cleanup_close_ int dir = -1, there = -1;
-    int r = 0;
+    int dir = fs_open_beneath(mount, rest, O_PATH | O_DIRECTORY, 0, false);
 
-    dir = open(volume_path(d, id, around, path), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
-        return err_sys(err, -errno, "cannot open '%s'", path);
-    there = fs_open_beneath(dir, rest, O_PATH | O_DIRECTORY, 0, false);
-    if (there < 0)
-        r = m->read_only ? there : make_as_user(dir, rest, a->user.uid);
-    return r < 0 ? err_sys(err, r, "cannot make '%.60s' in volume '%.60s'", rest, m->source) : 0;
+    if (dir == -ENOENT && !m->read_only) {
+        dir = make_as_user(mount, rest, a->user.uid);
+        if (dir == 0)
+            dir = fs_open_beneath(mount, rest, O_PATH | O_DIRECTORY, 0, false);
+    }
+    return dir >= 0 ? dir
+                    : err_sys(err, dir, "cannot make '%.60s' in volume '%.60s'", rest, m->source);
 }
 
 /* The innermost volume around mount i, or -1. */
@@ -167,34 +157,49 @@ static int find_around(const struct assignment *a, uint32_t i)
     return best;
 }
 
-static int make_one(const struct rootfs_dirs *d, const struct assignment *a, const char *id,
-    uint32_t i, const struct guest *g, struct err *err)
+static int open_point(const struct assignment *a, const struct guest *g, const int *mounts,
+    uint32_t i, struct err *err)
 {
     const char *target = a->mounts[i].target;
-    char path[CT_PATH_MAX];
-    _cleanup_close_ int point = -1;
     int around = find_around(a, i);
-    int r = check_target(target, err);
 
-    if (r == 0 && around >= 0 && str_eq(target, a->mounts[around].target))
-        r = err_set(err, -EINVAL, "two volumes are to be mounted on '%.100s'", target);
-    if (r == 0)
-        r = attach(&a->mounts[i], volume_path(d, id, i, path), err);
-    if (r < 0)
-        return r;
-    if (around >= 0)
-        return make_inside(d, a, id, (uint32_t)around, target, err);
-    point = guest_dir(g, target, err);
-    return point < 0 ? point : 0;
+    if (around < 0)
+        return guest_dir(g, target, err);
+    if (str_eq(target, a->mounts[around].target))
+        return err_set(err, -EINVAL, "two volumes are to be mounted on '%.100s'", target);
+    return open_inside(a, &a->mounts[around], mounts[around], target, err);
 }
 
-int volume_make(const struct rootfs_dirs *d, const struct assignment *a, const char *id,
-    const struct guest *g, struct err *err)
+static int make_one(
+    const struct assignment *a, const struct guest *g, int *mounts, uint32_t i, struct err *err)
+{
+    _cleanup_close_ int point = -1;
+    int r = check_target(a->mounts[i].target, err);
+
+    if (r < 0)
+        return r;
+    mounts[i] = open_mount(&a->mounts[i], err);
+    if (mounts[i] < 0)
+        return mounts[i];
+    point = open_point(a, g, mounts, i, err);
+    if (point < 0)
+        return point;
+    if (move_mount(mounts[i], "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+        return err_sys(err, -errno, "cannot attach volume '%.120s'", a->mounts[i].source);
+    return 0;
+}
+
+int volume_make(const struct assignment *a, const struct guest *g, struct err *err)
 {
     _cleanup_free_ uint32_t *order = volume_order(a);
+    _cleanup_free_ int *mounts = xnew_array(int, a->mount_count);
     int r = 0;
 
+    for (uint32_t i = 0; i < a->mount_count; i++)
+        mounts[i] = -1;
     for (uint32_t i = 0; r == 0 && i < a->mount_count; i++)
-        r = make_one(d, a, id, order[i], g, err);
+        r = make_one(a, g, mounts, order[i], err);
+    for (uint32_t i = 0; i < a->mount_count; i++)
+        cleanup_close(&mounts[i]);
     return r;
 }

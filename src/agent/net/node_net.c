@@ -272,7 +272,8 @@ int node_net_find_fabric(struct node_net *n, struct err *err)
         if (links[i].index != f.index)
             continue;
         STR_SET(n->fabric_dev, links[i].name);
-        n->fabric_mtu = links[i].mtu;
+        /* The loopback's 65536 is more than any other device may have, or a document may say. */
+        n->fabric_mtu = links[i].mtu > UINT16_MAX ? 1500 : links[i].mtu;
         return 0;
     }
     return err_set(err, -ENODEV, "no device has the fabric address '%s'", n->fabric_addr);

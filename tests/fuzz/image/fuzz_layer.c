@@ -36,7 +36,7 @@ static void check_path(const struct checker *c, const char *path)
 
     must(path[0] != '/' && !strstr(path, "//") && !str_ends(path, "/"), "not canonical", path);
     must(!str_eq(path, "..") && !str_starts(path, "../") && !strstr(path, "/../") &&
-             !str_ends(path, "/.."),
+            !str_ends(path, "/.."),
         "leads up", path);
     *(slash ? slash : parent) = '\0';
     must(type_at(c, parent) == ITEM_DIR + 1, "its folder is none", path);
@@ -57,8 +57,8 @@ static int put(struct sink *s, const char *path, const struct item *i, struct er
     return 0;
 }
 
-static int data_put(struct sink *s, const void *p UNUSED, size_t n, uint64_t off,
-    struct err *err UNUSED)
+static int data_put(
+    struct sink *s, const void *p UNUSED, size_t n, uint64_t off, struct err *err UNUSED)
 {
     struct checker *c = CONTAINER_OF(s, struct checker, sink);
 

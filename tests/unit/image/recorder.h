@@ -18,8 +18,8 @@ static inline struct recorder *recorder_of(struct sink *s)
     return CONTAINER_OF(s, struct recorder, sink);
 }
 
-static inline int recorder_put(struct sink *s, const char *path, const struct item *i,
-    struct err *err UNUSED)
+static inline int recorder_put(
+    struct sink *s, const char *path, const struct item *i, struct err *err UNUSED)
 {
     static const char *const types[] = {"dir", "file", "symlink", "hardlink", "fifo", "whiteout"};
     struct buf *b = &recorder_of(s)->said;
@@ -35,8 +35,8 @@ static inline int recorder_put(struct sink *s, const char *path, const struct it
     return buf_puts(b, "\n");
 }
 
-static inline int recorder_data(struct sink *s, const void *p, size_t n, uint64_t off,
-    struct err *err UNUSED)
+static inline int recorder_data(
+    struct sink *s, const void *p, size_t n, uint64_t off, struct err *err UNUSED)
 {
     return buf_printf(&recorder_of(s)->said, "  %zu bytes at %llu\n", n, (unsigned long long)off);
 }

@@ -1,7 +1,6 @@
-#include "image/manifest.h"
-
 #include <signal.h>
 
+#include "image/manifest.h"
 #include "unit.h"
 
 #define D "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -34,10 +34,10 @@ TEST(only_sha256_in_lower_case_is_a_digest)
     assert_false(digest_is_valid(""));
     assert_false(digest_is_valid("sha256:"));
     assert_false(digest_is_valid(OF_ABC "0"));
-    assert_false(digest_is_valid(
-        "sha256:BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD"));
-    assert_false(digest_is_valid(
-        "sha512:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
+    assert_false(
+        digest_is_valid("sha256:BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD"));
+    assert_false(
+        digest_is_valid("sha512:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
     assert_false(digest_is_valid(
         "sha256:../../../../../../../../../../../../../../../../../../../etc/passwd"));
 }

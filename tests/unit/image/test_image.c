@@ -1,14 +1,13 @@
-#include "image/image.h"
-
 #include <signal.h>
 
+#include "image/image.h"
 #include "unit.h"
 
 #define D "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 #define LAYER "{\"digest\":\"" D "\",\"size\":8192,\"diff_id\":\"" D "\"}"
-#define LINE                                                                                       \
-    "{\"type\":\"image\",\"id\":\"" D "\",\"name\":\"a:1\",\"layers\":[" LAYER                     \
-    "],\"config\":{\"env\":[\"A=1\"],\"entrypoint\":[\"/e\"],\"cmd\":[\"c\",\"d\"],"               \
+#define LINE \
+    "{\"type\":\"image\",\"id\":\"" D "\",\"name\":\"a:1\",\"layers\":[" LAYER \
+    "],\"config\":{\"env\":[\"A=1\"],\"entrypoint\":[\"/e\"],\"cmd\":[\"c\",\"d\"]," \
     "\"workdir\":\"/w\",\"user\":\"u\",\"stop_signal\":\"SIGINT\"},\"size\":8192}"
 
 static struct image *parse(void)

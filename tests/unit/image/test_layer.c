@@ -1,10 +1,10 @@
-/* The conversion of a layer with nothing below; what lies below is in tests/system/test_import.py. */
-#include "image/layer.h"
-
+/* The conversion of a layer with nothing below; what lies below is in tests/system/test_import.py.
+ */
 #include <archive.h>
 #include <archive_entry.h>
 
 #include "base/str.h"
+#include "image/layer.h"
 #include "recorder.h"
 #include "unit.h"
 
@@ -14,11 +14,26 @@ struct entry {
     const char *xattr;
 };
 
-#define FILE(n) {n, NULL, AE_IFREG, NULL}
-#define DIR(n) {n, NULL, AE_IFDIR, NULL}
-#define LINK(n, t) {n, t, AE_IFLNK, NULL}
-#define HARD(n, t) {n, t, 0, NULL}
-#define DEV(n) {n, NULL, AE_IFCHR, NULL}
+#define FILE(n) \
+    { \
+        n, NULL, AE_IFREG, NULL \
+    }
+#define DIR(n) \
+    { \
+        n, NULL, AE_IFDIR, NULL \
+    }
+#define LINK(n, t) \
+    { \
+        n, t, AE_IFLNK, NULL \
+    }
+#define HARD(n, t) \
+    { \
+        n, t, 0, NULL \
+    }
+#define DEV(n) \
+    { \
+        n, NULL, AE_IFCHR, NULL \
+    }
 
 static struct piece make_tar(const struct entry *list, size_t count)
 {
@@ -88,21 +103,21 @@ static void refuses(const struct entry *list, size_t count, int code, const char
     buf_done(&r.said);
 }
 
-#define CONVERTS(want, ...)                                                                        \
-    do {                                                                                           \
-        static const struct entry list_[] = {__VA_ARGS__};                                         \
-        converts(list_, ARRAY_LEN(list_), want);                                                   \
+#define CONVERTS(want, ...) \
+    do { \
+        static const struct entry list_[] = {__VA_ARGS__}; \
+        converts(list_, ARRAY_LEN(list_), want); \
     } while (0)
-#define REFUSES(code, want, ...)                                                                   \
-    do {                                                                                           \
-        static const struct entry list_[] = {__VA_ARGS__};                                         \
-        refuses(list_, ARRAY_LEN(list_), code, want);                                              \
+#define REFUSES(code, want, ...) \
+    do { \
+        static const struct entry list_[] = {__VA_ARGS__}; \
+        refuses(list_, ARRAY_LEN(list_), code, want); \
     } while (0)
 
 TEST(names_are_cleaned_and_implied_folders_made_once)
 {
-    CONVERTS("dir 'a' 0755\nfile 'a/b'\nfile 'a/c'\nfile 'x'\ndir '' 0700\nend\n",
-        FILE("./a//b"), FILE("/a/c"), FILE("../../x"));
+    CONVERTS("dir 'a' 0755\nfile 'a/b'\nfile 'a/c'\nfile 'x'\ndir '' 0700\nend\n", FILE("./a//b"),
+        FILE("/a/c"), FILE("../../x"));
 }
 
 TEST(a_whiteout_is_put_at_the_end_and_marks_its_folder)
@@ -138,8 +153,8 @@ TEST(links_of_the_layer_are_followed_inside_the_root)
     CONVERTS("symlink 'l' -> '/../d'\ndir 'd' 0755\nfile 'd/x'\ndir '' 0700\nend\n",
         LINK("l", "/../d"), FILE("l/x"));
     REFUSES(-ELOOP, "'a/x': too many symbolic links on the way", LINK("a", "a"), FILE("a/x"));
-    REFUSES(-EINVAL, "'f/x': a part of the path is no folder in this layer", FILE("f"),
-        FILE("f/x"));
+    REFUSES(
+        -EINVAL, "'f/x': a part of the path is no folder in this layer", FILE("f"), FILE("f/x"));
 }
 
 TEST(a_hard_link_names_the_place_of_its_target)
@@ -169,10 +184,10 @@ TEST(overlay_and_host_attributes_are_dropped)
 
 TEST(everything_is_bounded)
 {
-    REFUSES(-EINVAL, "'1/2/3/4/5/6/7/8/9': folders are nested too deep",
-        FILE("1/2/3/4/5/6/7/8/9"));
-    REFUSES(-ENAMETOOLONG, "'123456789012345678901234567890123456789012345678901': a part of the "
-                           "name is over 50 bytes",
+    REFUSES(-EINVAL, "'1/2/3/4/5/6/7/8/9': folders are nested too deep", FILE("1/2/3/4/5/6/7/8/9"));
+    REFUSES(-ENAMETOOLONG,
+        "'123456789012345678901234567890123456789012345678901': a part of the "
+        "name is over 50 bytes",
         FILE("123456789012345678901234567890123456789012345678901"));
     REFUSES(-EFBIG, "more than the limit of 20 entries", FILE("1"), FILE("2"), FILE("3"), FILE("4"),
         FILE("5"), FILE("6"), FILE("7"), FILE("8"), FILE("9"), FILE("a"), FILE("b"), FILE("c"),

@@ -1,5 +1,4 @@
 #include "image/manifest.h"
-
 #include "unit.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
@@ -10,8 +9,8 @@
 #define LAYER(type) "{\"mediaType\":\"" type "\",\"digest\":\"" D1 "\",\"size\":7}"
 #define OCI_GZIP "application/vnd.oci.image.layer.v1.tar+gzip"
 #define DOCKER_GZIP "application/vnd.docker.image.rootfs.diff.tar.gzip"
-#define FOR(d, os, arch)                                                                           \
-    "{\"digest\":\"" d "\",\"size\":7,\"platform\":{\"os\":\"" os "\",\"architecture\":\"" arch    \
+#define FOR(d, os, arch) \
+    "{\"digest\":\"" d "\",\"size\":7,\"platform\":{\"os\":\"" os "\",\"architecture\":\"" arch \
     "\"}}"
 
 static void takes(const char *text, struct manifest *m)
@@ -69,8 +68,8 @@ TEST(an_index_without_or_with_several_fitting_entries_is_refused)
 TEST(what_is_no_manifest_is_refused_with_the_reason)
 {
     refuses("[]", -EINVAL, "must be an object");
-    refuses("{\"schemaVersion\":1}", -EINVAL,
-        "a manifest of schema version 1 (only 2 can be used)");
+    refuses(
+        "{\"schemaVersion\":1}", -EINVAL, "a manifest of schema version 1 (only 2 can be used)");
     refuses("{}", -ENOENT, "'config' is missing");
     refuses("{\"config\":{\"digest\":\"md5:1\",\"size\":1},\"layers\":[]}", -EINVAL,
         "config: cannot use the digest 'md5:1'");
@@ -82,7 +81,8 @@ TEST(what_is_no_manifest_is_refused_with_the_reason)
 
 TEST(a_docker_archive_holds_one_image)
 {
-    static const char one[] = "[{\"Config\":\"c.json\",\"RepoTags\":[\"a:1\"],\"Layers\":[\"x/y\"]}]";
+    static const char one[] =
+        "[{\"Config\":\"c.json\",\"RepoTags\":[\"a:1\"],\"Layers\":[\"x/y\"]}]";
     struct docker_manifest m;
     struct err err = ERR_INIT;
 
@@ -93,8 +93,7 @@ TEST(a_docker_archive_holds_one_image)
     docker_manifest_done(&m);
     assert_fails(docker_manifest_parse("[{},{}]", 7, &m, &err), &err, -EINVAL,
         "the archive must hold one image, it holds 2");
-    assert_fails(docker_manifest_parse("[{}]", 4, &m, &err), &err, -ENOENT,
-        "'Config' is missing");
+    assert_fails(docker_manifest_parse("[{}]", 4, &m, &err), &err, -ENOENT, "'Config' is missing");
 }
 
 int main(void)

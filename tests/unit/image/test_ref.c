@@ -23,6 +23,7 @@ TEST(every_form_of_a_reference_has_one_normal_form)
     is_normal("docker://nvcr.io/nvidia/pytorch:25.01-py3", "nvcr.io/nvidia/pytorch:25.01-py3");
     is_normal("nvcr.io#nvidia/pytorch:25.01-py3", "nvcr.io/nvidia/pytorch:25.01-py3");
     is_normal("docker://localhost:5000#a/b", "localhost:5000/a/b:latest");
+    is_normal("registry#a/b:1", "registry#a/b:1");
     is_normal("localhost/a", "localhost/a:latest");
     is_normal("[::1]:5000/a:b", "[::1]:5000/a:b");
     is_normal("h.x/a@" DIGEST, "h.x/a@" DIGEST);
@@ -33,10 +34,36 @@ TEST(every_form_of_a_reference_has_one_normal_form)
 TEST(what_is_no_reference_is_refused_with_the_reason)
 {
     static const char *const bad[] = {
-        "Upper/case", "a b", "-x", "--flag", "a:-b", "a:b:c", "a//b", "/a", "a/", "a:", "x/y:/z",
-        "a@sha256:0", "a@" DIGEST "0", "h.x:0/a", "h.x:99999/a", "h.x:/a", "-h.x/a", "h;x.y/a",
-        "a..b", "a.", "[::1/a", "a\nb", "\xff", "#a", "h.x#", "docker://", "oci:/etc", "a@@b",
-        "h.x/../a", "./a",
+        "Upper/case",
+        "a b",
+        "-x",
+        "--flag",
+        "a:-b",
+        "a:b:c",
+        "a//b",
+        "/a",
+        "a/",
+        "a:",
+        "x/y:/z",
+        "a@sha256:0",
+        "a@" DIGEST "0",
+        "h.x:0/a",
+        "h.x:99999/a",
+        "h.x:/a",
+        "-h.x/a",
+        "h;x.y/a",
+        "a..b",
+        "a.",
+        "[::1/a",
+        "a\nb",
+        "\xff",
+        "#a",
+        "h.x#",
+        "docker://",
+        "oci:/etc",
+        "a@@b",
+        "h.x/../a",
+        "./a",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {

@@ -1,5 +1,4 @@
 #include "image/skeleton.h"
-
 #include "unit.h"
 
 static struct node *add(struct skeleton *s, struct node *parent, const char *name)

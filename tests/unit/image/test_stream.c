@@ -1,7 +1,6 @@
-#include "image/stream.h"
-
 #include <sys/mman.h>
 
+#include "image/stream.h"
 #include "unit.h"
 
 /* gzip.compress(b"hello\n"), twice in a row: two members. */
@@ -64,8 +63,8 @@ TEST(members_behind_each_other_are_one_stream)
 TEST(a_gzip_in_a_gzip_is_opened_once)
 {
     /* gzip.compress(gzip.compress(b"hello\n")) */
-    static const unsigned char twice[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x01, 26, 0, 0xe5,
-        0xff};
+    static const unsigned char twice[] = {
+        0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x01, 26, 0, 0xe5, 0xff};
     unsigned char data[sizeof(twice) + sizeof(hello_gz)];
     struct piece p;
     struct stream s;

@@ -33,8 +33,13 @@ static int write_one(const char *path, const struct item *i, const char *data)
 
 TEST(everything_of_a_file_comes_back)
 {
-    struct item i = {.type = ITEM_FILE, .mode = 04755, .uid = 4000000000, .gid = 7,
-        .sec = 1600000000, .nsec = 250000000, .size = 20};
+    struct item i = {.type = ITEM_FILE,
+        .mode = 04755,
+        .uid = 4000000000,
+        .gid = 7,
+        .sec = 1600000000,
+        .nsec = 250000000,
+        .size = 20};
     struct archive_entry *e;
     struct archive *a;
     char path[301], content[20];
@@ -96,10 +101,10 @@ TEST(bytes_that_do_not_fit_the_size_are_refused)
 
     assert_ok(s->ops->put(s, "f", &i, &err), &err);
     assert_ok(s->ops->data(s, "ab", 2, 1, &err), &err);
-    assert_fails(s->ops->data(s, "cd", 2, 3, &err), &err, -EINVAL,
-        "a file's bytes are out of order");
-    assert_fails(s->ops->data(s, "a", 1, 0, &err), &err, -EINVAL,
-        "a file's bytes are out of order");
+    assert_fails(
+        s->ops->data(s, "cd", 2, 3, &err), &err, -EINVAL, "a file's bytes are out of order");
+    assert_fails(
+        s->ops->data(s, "a", 1, 0, &err), &err, -EINVAL, "a file's bytes are out of order");
     sink_freep(&s);
 }
 

@@ -22,6 +22,7 @@ void fixture_begin(struct fixture *f, const struct net_limits *limits, request_f
     struct err err = ERR_INIT;
 
     memset(f, 0, sizeof(*f));
+    signal(SIGPIPE, SIG_IGN);
     assert_int_equal(uv_loop_init(&f->loop), 0);
     assert_int_equal(net_new(&f->loop, limits, &f->net, &err), 0);
     if (fn) {

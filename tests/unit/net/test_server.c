@@ -1,5 +1,7 @@
 /* The HTTP server, asked by sockets that say whatever they like. */
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "fixture.h"
@@ -248,7 +250,7 @@ static void a_nul_in_the_head_is_refused(void **state)
     close(fd);
     assert_true(str_starts(answer.data, "HTTP/1.1 400 Bad Request\r\n"));
     assert_non_null(strstr(
-        answer.data, "{\"code\":\"bad_request\",\"message\":\"the request head has a NUL\"}"));
+        answer.data, "{\"error\":{\"code\":\"bad_request\",\"message\":\"the request head has a NUL\"}}"));
     assert_int_equal(s.requests, 0);
     without(&f, &s);
 }
@@ -673,6 +675,30 @@ static void net_free_tells_all_that_is_open(void **state)
     seen_done(&s);
 }
 
+static void signals_and_limits_are_left_alone(void **state)
+{
+    struct sigaction was[32] = {0}, is;
+    struct rlimit before, after;
+    struct err err = ERR_INIT;
+    struct listen_opts opts = {.host = "127.0.0.1", .fn = handle};
+    struct fixture f;
+
+    getrlimit(RLIMIT_NOFILE, &before);
+    fixture_begin(&f, NULL, NULL, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    for (int sig = 1; sig < 32; sig++)
+        sigaction(sig, NULL, &was[sig]);
+    assert_ok(server_listen(f.net, &opts, NULL, &err), &err);
+    for (int sig = 1; sig < 32; sig++) {
+        if (sigaction(sig, NULL, &is) == 0)
+            assert_ptr_equal(is.sa_handler, was[sig].sa_handler);
+    }
+    getrlimit(RLIMIT_NOFILE, &after);
+    assert_int_equal(before.rlim_cur, after.rlim_cur);
+    signal(SIGPIPE, SIG_IGN);
+    fixture_end(&f);
+}
+
 static void a_port_in_use_is_named(void **state)
 {
     struct fixture f;
@@ -720,6 +746,7 @@ int main(void)
         cmocka_unit_test(a_file_is_sent_whole_or_in_part_and_the_connection_kept),
         cmocka_unit_test(connections_over_the_limit_wait_their_turn),
         cmocka_unit_test(net_free_tells_all_that_is_open),
+        cmocka_unit_test(signals_and_limits_are_left_alone),
         cmocka_unit_test(a_port_in_use_is_named),
     };
 

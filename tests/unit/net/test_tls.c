@@ -536,6 +536,29 @@ static void the_name_in_the_certificate_must_be_the_one_that_was_dialed(void **s
     without(&s);
 }
 
+static void each_listener_shows_its_own_certificate(void **state)
+{
+    struct err err = ERR_INIT;
+    struct http_call call = {0};
+    struct server s = {0};
+    struct http *http;
+    struct listen_opts opts = {.host = "127.0.0.1",
+        .cert_path = certs.other_cert,
+        .key_path = certs.other_key,
+        .fn = handle,
+        .arg = &s};
+
+    fixture_begin(&s.f, NULL, NULL, NULL);
+    assert_int_equal(server_listen(s.f.net, &opts, NULL, &err), 0);
+    opts.cert_path = certs.cert;
+    opts.key_path = certs.key;
+    assert_int_equal(server_listen(s.f.net, &opts, &s.f.port, &err), 0);
+    http = client(&s, "https", "localhost", certs.ca, NULL, NULL);
+    assert_ok(get(&s, http, "/", &call, &err), &err);
+    http_free(http);
+    without(&s);
+}
+
 static void plain_text_at_a_tls_port_is_cut(void **state)
 {
     struct server s;
@@ -644,6 +667,7 @@ int main(void)
         cmocka_unit_test(a_paused_tls_side_goes_on_with_what_was_read_already),
         cmocka_unit_test(a_websocket_server_that_is_not_the_one_is_refused),
         cmocka_unit_test(the_name_in_the_certificate_must_be_the_one_that_was_dialed),
+        cmocka_unit_test(each_listener_shows_its_own_certificate),
         cmocka_unit_test(plain_text_at_a_tls_port_is_cut),
         cmocka_unit_test(a_handshake_that_does_not_come_is_given_up),
         cmocka_unit_test(a_quiet_tls_connection_is_not_cut_by_the_library_below),

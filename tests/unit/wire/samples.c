@@ -243,6 +243,8 @@ struct assignment *sample_assignment(struct prng *p)
 
     uuid_make(a->cluster);
     a->epoch = prng_next(p) >> 1;
+    STR_SET(a->incarnation, a->cluster);
+    a->revision = a->epoch / 2;
     uuid_make(a->boot_id);
     uuid_make(a->session);
     a->num = prng_next(p) >> 1;
@@ -298,6 +300,8 @@ static void sample_inventory(struct prng *p, struct link_hello *h)
         s->phase = (enum phase)prng_below(p, PHASE_COUNT);
         uuid_make(s->cluster);
         s->epoch = prng_next(p) >> 1;
+        STR_SET(s->incarnation, s->cluster);
+        s->revision = s->epoch / 2;
         s->container_count = prng_below(p, 4);
         s->containers = xnew_array(struct report, s->container_count);
         for (uint32_t k = 0; k < s->container_count; k++)
@@ -341,7 +345,6 @@ static void sample_welcome(struct prng *p, struct link_welcome *w)
         strv_push(&w->peers, text);
         strv_pushf(&w->blocked, "%s/%u", text, prng_below(p, 33));
     }
-    w->quarantine = prng_chance(p, 50);
 }
 
 static void sample_stream(struct prng *p, struct link_stream *s)

@@ -1,0 +1,53 @@
+#!/bin/bash
+# The demonstration of ./run demo, which has built everything: two virtual nodes on this machine, and
+# one computation in four containers over both. Run again, it uses what is up.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+muster=$root/build/src/cli/muster
+dir=${MUSTER_DEMO_DIR:-/var/lib/muster-demo}
+export MUSTER_GUEST=$root/build/guest
+
+say()
+{
+    printf '\n\033[1m%s\033[0m\n' "$*"
+}
+
+# With what is built anew the image is imported anew.
+import_image()
+{
+    local tar
+    tar=${MUSTER_CACHE:-/var/cache/muster}/demo-$1.tar
+    ! "$muster" image show "$1" >/dev/null 2>&1 || return 0
+    say "Making the image '$1' from Debian packages (once)"
+    "$root/images/build.sh" "$1" "$tar"
+    "$muster" image import --name "$1" "$tar"
+    rm -f "$tar"
+}
+
+say "Two nodes of 4 CPUs and 2 pretend GPUs each, on this machine"
+"$muster" up --nodes 2 --node-cpus 4 --node-mem 4G --gpu fake:h100:2 --dir "$dir"
+import_image base
+import_image mpi
+
+say "Pi, by four containers of 2 CPUs: no node holds them all, so the session spans both"
+command=(mpirun --map-by ppr:1:node python3 -c "$(cat "$root/examples/pi.py")")
+echo "muster run --size 4 --mode multi-node --cpus 2 mpi mpirun --map-by ppr:1:node \\
+    python3 -c \"\$(cat examples/pi.py)\""
+start=$(date +%s%N)
+"$muster" run --name pi --kind train --size 4 --mode multi-node --cpus 2 --mem 512M \
+    --time 5m mpi -- "${command[@]}"
+echo "from the command to its end: $((($(date +%s%N) - start) / 1000000)) ms"
+
+say "What to try next"
+cat <<TEXT
+  PATH=$root/build/src/cli:\$PATH
+  muster create --wait --name try --size 4 --mode multi-node --cpus 2 mpi
+  muster show try                 where its containers are
+  muster ssh try                  a shell in main1; from there: ssh sub1
+  muster exec try/sub2 hostname   a command in one container
+  muster status                   the daemons: kill -9 any of them, and then
+  muster up --dir $dir       starts it again; the session has noticed nothing
+  muster stop try
+  muster down --dir $dir     ends all of it and leaves nothing behind
+TEXT

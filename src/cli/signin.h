@@ -1,0 +1,12 @@
+/* Who started the cluster is signed in to it. */
+#ifndef CLI_SIGNIN_H
+#define CLI_SIGNIN_H
+
+#include "cli/cluster.h"
+
+/* admin: a client with the administrator's token. Leaves configurations that work as they are. */
+int signin_caller(const struct cluster *c, struct cli *admin, struct err *err);
+/* The cluster's data are gone, and with them every token: a configuration that leads there goes. */
+void signin_forget(const struct cluster *c);
+
+#endif
