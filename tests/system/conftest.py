@@ -19,8 +19,9 @@ from harness.images import image_file
 
 IMAGES = os.environ.get("MUSTER_TEST_IMAGES", "base,nolibc,uid1000,mpi").split(",")
 
-# What a running cluster keeps for its next session: an image's blobs stay mounted on a node.
-KEPT_BY_NODES = (r"^mount \S+/run/n\d+/blob/",)
+# What a running cluster keeps for its next session: an image's blobs stay mounted on a node, and the
+# node's own cgroup stays.
+KEPT_BY_NODES = (r"^mount \S+/run/n\d+/blob/", r"^cgroup \S+/muster(/t\w+)?$")
 
 
 def pytest_collection_modifyitems(items):
@@ -37,10 +38,11 @@ def pytest_runtest_makereport(item, call):
     """A failed test shows the ends of its daemons' logs."""
     report = (yield).get_result()
     if report.failed:
-        for value in item.funcargs.values():
-            for cluster in value.clusters if isinstance(value, Factory) else [value]:
-                if isinstance(cluster, Cluster):
-                    report.sections += cluster.logs()
+        clusters = {id(c): c for value in item.funcargs.values()
+                    for c in (value.clusters if isinstance(value, Factory) else [value])
+                    if isinstance(c, Cluster)}
+        for cluster in clusters.values():
+            report.sections += cluster.logs()
 
 
 def fail_on(left, whose):

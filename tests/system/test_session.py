@@ -48,7 +48,7 @@ def test_output_is_byte_exact(cluster):
 
 
 def test_the_environment_is_the_containers_own_and_what_was_asked(cluster):
-    r = run(cluster, "--env", "COLOR=deep blue", "--env", "MUSTER_TEST=1", "base", "env", check=0)
+    r = run(cluster, "--env", "COLOR=deep blue", "base", "env", check=0)
     env = dict(line.split("=", 1) for line in r.stdout.splitlines())
     assert env["COLOR"] == "deep blue"
     assert env["HOME"] == "/home/work" and env["USER"] == "work"
@@ -60,9 +60,14 @@ def test_the_environment_is_the_containers_own_and_what_was_asked(cluster):
     assert not leaked
 
 
+def test_what_says_who_a_container_is_cannot_be_asked_for(cluster):
+    r = run(cluster, "--env", "BACKENDAI_CLUSTER_HOST=liar", "base", "env", check=125)
+    assert "'env' must not set 'BACKENDAI_CLUSTER_HOST'" in r.stderr
+
+
 def test_the_command_runs_as_work_without_rights(cluster):
     r = run(cluster, "base", "sh", "-c",
-            "id -u; id -un; pwd; grep -E 'CapEff|CapBnd|Seccomp:' /proc/self/status", check=0)
+            "id -u; id -un; echo ~; grep -E 'CapEff|CapBnd|Seccomp:' /proc/self/status", check=0)
     lines = r.stdout.splitlines()
     assert lines[:3] == ["1000", "work", "/home/work"]
     assert re.search(r"CapEff:\s+0000000000000000", r.stdout)
@@ -130,7 +135,7 @@ def test_logs_are_there_after_the_end(cluster):
     r = cluster.cli("logs", "talker", user="alice", check=0)
     assert r.stdout + r.stderr == "out\nerr\n"
     stamped = cluster.cli("logs", "--timestamps", "talker", user="alice", check=0).stdout
-    assert re.search(r"^\d{4}-\d\d-\d\dT\S+Z? out$", stamped, re.M)
+    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? out$", stamped, re.M)
 
 
 def test_ctrl_c_on_run_stops_the_session(cluster):
