@@ -170,8 +170,13 @@ static void resize(struct exec *x, uint16_t rows, uint16_t cols)
 {
     struct winsize ws = {.ws_row = rows, .ws_col = cols};
 
-    if (x->master >= 0)
-        ioctl(x->master, TIOCSWINSZ, &ws);
+    if (x->master < 0)
+        return;
+    ioctl(x->master, TIOCSWINSZ, &ws);
+    /* The runtime passes the size on to the terminal inside; ours is not its controlling one, so the
+     * kernel does not tell it. */
+    if (x->pid)
+        kill(x->pid, SIGWINCH);
 }
 
 static int spawn_tty(struct exec *x, const struct proc *base, struct err *err)

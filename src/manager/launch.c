@@ -370,17 +370,19 @@ static const char *end_code(const struct container *c)
     }
 }
 
-/* A container has died while the session ran (or was about to). */
-static void container_died(struct manager *m, struct session *s, const struct container *c)
+/* A container has died while the session ran (or was about to). True when that ends the session,
+ * which may be gone then: with nothing left to remove it is over at once. */
+static bool container_died(struct manager *m, struct session *s, const struct container *c)
 {
     char what[320];
 
     if (s->on_failure == FAIL_TOLERANT && !container_is_main(c))
-        return;
+        return false;
     s->exit_code = session_exit_code(c);
     container_end_describe(c, what, sizeof(what));
     launch_stop(m, s, c->end == END_NODE_LOST ? RESULT_LOST : RESULT_FAILED, end_code(c), false,
         "%s %s", c->name, what);
+    return true;
 }
 
 static void check_ends(struct manager *m, struct session *s)
@@ -397,8 +399,7 @@ static void check_ends(struct manager *m, struct session *s)
             done++;
             continue;
         }
-        container_died(m, s, c);
-        if (s->state == SESSION_STOPPING)
+        if (container_died(m, s, c))
             return;
         done += runs_command(m, s, c); /* tolerated */
     }
@@ -443,11 +444,14 @@ static void progress_starting(struct manager *m, struct session *s)
     session_save(m, s);
 }
 
+/* s may be gone afterwards. */
 static void progress(struct manager *m, struct session *s)
 {
-    if (s->state == SESSION_PREPARING)
+    if (s->state == SESSION_PREPARING) {
         progress_preparing(m, s);
-    else if (s->state == SESSION_STARTING)
+        return;
+    }
+    if (s->state == SESSION_STARTING)
         progress_starting(m, s);
     if (s->state == SESSION_STARTING || s->state == SESSION_RUNNING)
         check_ends(m, s);
