@@ -127,11 +127,12 @@ def new_cluster(template):
     yield factory
     errors = []
     for cluster in factory.clusters:
-        try:
-            cluster.stop_sessions()
-            cluster.wait_free()
-        except Exception as e:
-            errors.append(str(e))
+        if not cluster.abandoned:
+            try:
+                cluster.stop_sessions()
+                cluster.wait_free()
+            except Exception as e:
+                errors.append(str(e))
         try:
             cluster.close()
         except AssertionError as e:
@@ -164,8 +165,9 @@ def cluster(shared_cluster):
             d.thaw()
     c.stop_sessions()
     c.wait_free()
-    for v in c.api("GET", "/v1/volumes")["volumes"]:
-        c.api("DELETE", f"/v1/volumes/{v['name']}?data=1")
+    for user in ("admin", *c.users):
+        for v in c.api("GET", "/v1/volumes", user=user)["volumes"]:
+            c.api("DELETE", f"/v1/volumes/{v['name']}?data=1", user=user)
     for name, node in c.nodes().items():
         if node.get("drained"):
             c.api("POST", f"/v1/nodes/{name}/resume", {})

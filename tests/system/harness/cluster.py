@@ -145,6 +145,7 @@ class Cluster:
         self.env = dict(env or {})
         self.users = {}
         self.admin_token = ""
+        self.abandoned = False  # the test leaves sessions that nobody can end any more
         for name in ("log", "run", "reports", "volumes", "nodes"):
             (self.dir / name).mkdir()
         (self.dir / "none.yaml").write_text("{}\n")  # whatever is in /etc/muster is not for tests
