@@ -30,14 +30,30 @@ say "Two nodes of 4 CPUs and 2 pretend GPUs each, on this machine"
 import_image base
 import_image mpi
 
+# The program on a volume, which all containers of the session mount.
+put_program()
+{
+    local path
+    "$muster" volume create demo >/dev/null 2>&1 || true
+    path=$("$muster" volume ls -o json |
+        /usr/bin/python3 -c 'import json, sys
+print(next(v["path"] for v in json.load(sys.stdin)["volumes"] if v["name"] == "demo"))')
+    cp "$root/examples/pi.py" "$path/pi.py"
+    chown --reference="$path" "$path/pi.py"
+}
+
 say "Pi, by four containers of 2 CPUs: no node holds them all, so the session spans both"
-command=(mpirun --map-by ppr:1:node python3 -c "$(cat "$root/examples/pi.py")")
-echo "muster run --size 4 --mode multi-node --cpus 2 mpi mpirun --map-by ppr:1:node \\
-    python3 -c \"\$(cat examples/pi.py)\""
+put_program
+command=(muster run --name pi --kind train --size 4 --mode multi-node --cpus 2 --mem 512M
+    --volume demo:/demo --time 5m mpi mpirun --map-by ppr:1:node python3 /demo/pi.py)
+echo "${command[*]}"
 start=$(date +%s%N)
-"$muster" run --name pi --kind train --size 4 --mode multi-node --cpus 2 --mem 512M \
-    --time 5m mpi -- "${command[@]}"
-echo "from the command to its end: $((($(date +%s%N) - start) / 1000000)) ms"
+"$muster" "${command[@]:1}"
+took=$((($(date +%s%N) - start) / 1000000))
+echo
+"$muster" show pi | sed -n '/^CONTAINER/,$p'
+echo
+echo "from the command to its end: $took ms"
 
 say "What to try next"
 cat <<TEXT
@@ -46,7 +62,7 @@ cat <<TEXT
   muster show try                 where its containers are
   muster ssh try                  a shell in main1; from there: ssh sub1
   muster exec try/sub2 hostname   a command in one container
-  muster status                   the daemons: kill -9 any of them, and then
+  muster status --dir $dir    the daemons: kill -9 any of them, and then
   muster up --dir $dir       starts it again; the session has noticed nothing
   muster stop try
   muster down --dir $dir     ends all of it and leaves nothing behind

@@ -233,7 +233,7 @@ static void print_help(void)
 
 int main(int argc, char **argv)
 {
-    struct agent ag = {0};
+    static struct agent ag; /* not on the stack: workers may still read it while the process ends */
     struct err err = ERR_INIT;
     enum log_level level = LOG_LEVEL_INFO;
     enum log_format format;

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness import leftovers
-from harness.cluster import Cluster
+from harness.cluster import LIVE, Cluster
 from harness.images import image_file
 
 IMAGES = os.environ.get("MUSTER_TEST_IMAGES", "base,nolibc,uid1000,mpi").split(",")
@@ -57,6 +57,11 @@ def nothing_left_of_all():
     fail_on(leftovers.settle(before), "this run of the tests")
 
 
+def processes_of_clusters():
+    """Daemons that run as they should; a test may have restarted them."""
+    return [f"^process {d.pid} " for c in LIVE for d in c.daemons if d.running()]
+
+
 @pytest.fixture(autouse=True)
 def nothing_left(request):
     """Before every test and after it, the failed ones too."""
@@ -65,8 +70,9 @@ def nothing_left(request):
             if name in request.fixturenames:
                 request.getfixturevalue("shared_cluster" if name == "cluster" else name)
         before = leftovers.snapshot()
-        stack.callback(lambda: fail_on(leftovers.settle(before, ignore=KEPT_BY_NODES),
-                                       request.node.name))
+        stack.callback(lambda: fail_on(
+            leftovers.settle(before, ignore=[*KEPT_BY_NODES, *processes_of_clusters()]),
+            request.node.name))
         yield
 
 
@@ -121,11 +127,12 @@ def new_cluster(template):
     yield factory
     errors = []
     for cluster in factory.clusters:
-        try:
-            cluster.stop_sessions()
-            cluster.wait_free()
-        except Exception as e:
-            errors.append(str(e))
+        if not cluster.abandoned:
+            try:
+                cluster.stop_sessions()
+                cluster.wait_free()
+            except Exception as e:
+                errors.append(str(e))
         try:
             cluster.close()
         except AssertionError as e:
@@ -158,8 +165,9 @@ def cluster(shared_cluster):
             d.thaw()
     c.stop_sessions()
     c.wait_free()
-    for v in c.api("GET", "/v1/volumes")["volumes"]:
-        c.api("DELETE", f"/v1/volumes/{v['name']}?data=1")
+    for user in ("admin", *c.users):
+        for v in c.api("GET", "/v1/volumes", user=user)["volumes"]:
+            c.api("DELETE", f"/v1/volumes/{v['name']}?data=1", user=user)
     for name, node in c.nodes().items():
         if node.get("drained"):
             c.api("POST", f"/v1/nodes/{name}/resume", {})

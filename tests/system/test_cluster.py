@@ -241,7 +241,7 @@ def reach(cluster, ref, *hosts):
 
 
 def test_every_container_reaches_every_other_by_name_and_nobody_else(cluster):
-    a = cluster.create("--size", "4", *MULTI, "--cpus", "1.5", "mpi", user="alice")
+    a = cluster.create("--size", "4", *MULTI, "--cpus", "1.25", "mpi", user="alice")
     b = cluster.create("--size", "2", *MULTI, "--cpus", "1", "mpi", user="alice")
     c = cluster.create("--size", "1", "--cpus", "0.5", "--mem", "128M", "mpi", user="bob")
     sids = (a, b, c)
@@ -336,7 +336,7 @@ def test_ten_sessions_at_once_get_ten_networks(cluster):
 
 
 SEE_PORT = ("import socket; l = socket.socket(); l.setsockopt(1, 2, 1); l.bind(('', 8000)); "
-            "l.listen(); l.settimeout(20)\n"
+            "l.listen(); l.settimeout(20); print('ready', flush=True)\n"
             "c, a = l.accept(); print(a[0], a[1]); c.sendall(b'hello'); c.close()")
 
 
@@ -345,7 +345,7 @@ def test_outgoing_connections_work_from_high_ports(cluster):
     node = containers(cluster, sid)[1]["node"]
     p = subprocess.Popen(["nsenter", f"--net={cluster.namespace('out')}", "python3", "-c", SEE_PORT],
                          stdout=subprocess.PIPE, text=True)
-    time.sleep(0.5)
+    assert p.stdout.readline() == "ready\n"
     out = cluster.exec(f"{sid}/sub1", "python3", "-c",
                        f"import socket; s = socket.socket(); s.bind(('', 700)); s.settimeout(10); "
                        f"s.connect(('{OUT}', 8000)); print(s.recv(10).decode())")

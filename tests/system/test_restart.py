@@ -66,7 +66,7 @@ def counting_body(cluster, command="sleep 1"):
 
 
 def counts(cluster):
-    path = next(v["path"] for v in cluster.api("GET", "/v1/volumes")["volumes"]
+    path = next(v["path"] for v in cluster.api("GET", "/v1/volumes", user="alice")["volumes"]
                 if v["name"] == "count")
     return {f: len(open(f"{path}/{f}").read().split()) for f in sorted(os.listdir(path))}
 
@@ -189,7 +189,7 @@ def test_an_agent_that_is_away_keeps_its_sessions_and_gets_no_new_ones(cluster):
 def test_a_cut_off_agent_ends_its_train_sessions_before_the_node_is_lost(new_cluster):
     c = new_cluster(nodes=2)
     c.cli("volume", "create", "beat", user="alice", check=0)
-    path = c.api("GET", "/v1/volumes")["volumes"][0]["path"]
+    path = c.api("GET", "/v1/volumes", user="alice")["volumes"][0]["path"]
     sid = c.create(*FOUR, "--kind", "train", "--on", "all", "--volume", "beat:/beat", "base", "--",
                    "sh", "-c", "while :; do date +%s.%N >/beat/$BACKENDAI_CLUSTER_HOST; sleep 0.1; done",
                    user="alice")
@@ -223,6 +223,7 @@ def test_an_empty_store_quarantines_what_runs_and_kills_nothing(new_cluster):
         stat = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
         after[pid] = stat[19]
     assert after == before
+    c.abandoned = True
 
 
 @pytest.mark.timeout(300)

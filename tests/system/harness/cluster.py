@@ -33,6 +33,7 @@ URL = "http://127.0.0.1:7480"
 MGMT, FABRIC = "10.200.0", "10.201.0"
 OUT = "203.0.113.9"
 _numbers = itertools.count(1)
+LIVE = []  # clusters that are up: their daemons' processes are nobody's leftovers
 
 # Short times, so that tests of silence do not wait for minutes.
 MANAGER_OPTIONS = {"agent-heartbeat": "1s", "agent-fence": "5s", "agent-lost": "12s"}
@@ -144,6 +145,7 @@ class Cluster:
         self.env = dict(env or {})
         self.users = {}
         self.admin_token = ""
+        self.abandoned = False  # the test leaves sessions that nobody can end any more
         for name in ("log", "run", "reports", "volumes", "nodes"):
             (self.dir / name).mkdir()
         (self.dir / "none.yaml").write_text("{}\n")  # whatever is in /etc/muster is not for tests
@@ -152,6 +154,7 @@ class Cluster:
         (self.dir / "run").chmod(0o711)
         if template:
             subprocess.run(["cp", "-a", template, str(self.dir / "manager")], check=True)
+        LIVE.append(self)
         leftovers.own(re.escape(str(self.dir)))
         leftovers.own(rf"\b{self.tag}-|\b{self.tag}n\d|/muster/{self.tag}")
         self.manager = Daemon(
@@ -261,6 +264,7 @@ class Cluster:
         """Take it all away; what the daemons should have taken away themselves is not touched
         before it was looked at: see the leftovers fixtures."""
         problems = []
+        LIVE.remove(self)
         with contextlib.suppress(Exception):
             for daemon in self.daemons:
                 if daemon.process and not daemon.running():
