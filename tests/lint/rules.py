@@ -21,8 +21,8 @@ BANNED_BY_HEADER = {"strcpy", "strcat", "strncpy", "strncat", "strtok", "strtok_
 
 # Folders of a developer's machine, and hosts that are somebody's mirror of a package registry.
 MACHINE_PATHS = re.compile(
-    r"(?<![\w/.])/(?:work/(?:main|wt|shared|\.library|\.local)\b|home/(?!work\w*\b|someone\b|ubuntu\b|USER\b)\w+"
-    r"|root/(?!\.config)\w+)|/tmp/bash_jobs")
+    r"(?<![\w/.])/(?:work/(?:main|wt|shared|\.library|\.local)\b|home/(?!work|someone\b|ubuntu\b|USER\b)\w+"
+    r")|/tmp/bash_jobs")
 MIRRORS = re.compile(
     r"https?://[\w.-]*(?:artifactory|nexus|mirror|proxy|pkg-cache)[\w.-]*|"
     r"https?://(?:registry\.npmjs\.org|registry\.yarnpkg\.com|pypi\.org|files\.pythonhosted\.org|"
