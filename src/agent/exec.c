@@ -2,6 +2,7 @@
  * A step: a command run inside a running container, on pipes or on a terminal. The runtime's exec
  * is the child; how it ended is the stream's last word.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <pty.h>
 #include <signal.h>
@@ -166,17 +167,42 @@ static void open_pump(struct exec *x, int n, int fd, int channel)
         pump_read(&x->pumps[n], true);
 }
 
+/*
+ * The terminal inside: the runtime made it, passes bytes between it and ours, and knows of no later
+ * size (crun 1.8 hands SIGWINCH on, no more). Its master is taken from the runtime, never from the
+ * user's process, which may have put anything in its descriptors. -1: none yet.
+ */
+static int inner_master(const struct exec *x)
+{
+    _cleanup_free_ char *dir = xasprintf("/proc/%d/fd", (int)x->pid);
+    char link[64];
+    struct dirent *e;
+    int fd = -1;
+    DIR *d = x->pid ? opendir(dir) : NULL;
+
+    while (d && fd < 0 && (e = readdir(d))) {
+        ssize_t n = readlinkat(dirfd(d), e->d_name, link, sizeof(link) - 1);
+        uint64_t number;
+        link[MAX_OF(n, 0)] = '\0';
+        if (n > 0 && str_ends(link, "/ptmx") && str_to_u64(e->d_name, INT32_MAX, &number) == 0)
+            fd = (int)syscall(SYS_pidfd_getfd, x->pidfd, (int)number, 0);
+    }
+    if (d)
+        closedir(d);
+    return fd;
+}
+
 static void resize(struct exec *x, uint16_t rows, uint16_t cols)
 {
     struct winsize ws = {.ws_row = rows, .ws_col = cols};
+    _cleanup_close_ int inner = -1;
 
     if (x->master < 0)
         return;
-    ioctl(x->master, TIOCSWINSZ, &ws);
-    /* The runtime passes the size on to the terminal inside; ours is not its controlling one, so the
-     * kernel does not tell it. */
-    if (x->pid)
-        kill(x->pid, SIGWINCH);
+    ioctl(x->master, TIOCSWINSZ, &ws); /* what the runtime starts with, if it has not yet */
+    inner = inner_master(x);
+    if (inner >= 0)
+        ioctl(inner, TIOCSWINSZ, &ws);
 }
 
 static int spawn_tty(struct exec *x, const struct proc *base, struct err *err)

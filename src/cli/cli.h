@@ -105,6 +105,8 @@ int cli_unknown_verb(const char *noun, const char *verb);
 
 /* One line on stderr, "muster: ..."; control characters escaped. */
 void cli_say(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* The same, each text once a process. */
+void cli_say_once(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* "muster: warning: ...", each text once a process. */
 void cli_warn(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Say err and give the exit code for it. */

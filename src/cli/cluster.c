@@ -27,6 +27,13 @@ static char *record_path(const char *dir)
     return xasprintf("%s/cluster.json", dir);
 }
 
+bool cluster_exists(const char *dir)
+{
+    _cleanup_free_ char *path = record_path(dir);
+
+    return fs_exists(path);
+}
+
 bool cluster_is_virtual(const struct cluster *c)
 {
     return c->count > 0 && c->nodes[0].netns[0];

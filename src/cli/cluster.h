@@ -49,6 +49,7 @@ struct cluster {
 void cluster_done(struct cluster *c);
 /* -ENOENT: nothing is up there. */
 int cluster_load(const char *dir, struct cluster *ret, struct err *err);
+bool cluster_exists(const char *dir);
 int cluster_save(const struct cluster *c, struct err *err);
 /* Nothing is left: forget it. */
 int cluster_forget(const struct cluster *c, struct err *err);

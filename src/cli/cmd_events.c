@@ -153,8 +153,8 @@ int cmd_events(struct cli *cli, int argc, char **argv)
         if (!o.follow || st.failed || r == -EPIPE ||
             (r < 0 && !api_is_unreachable(r) && cli->status != 503))
             break;
-        if (first && r < 0 && st.revision == 0)
-            break; /* nobody is there: no use in waiting */
+        if (first && r < 0 && r != -ECONNRESET && st.revision == 0)
+            break; /* nobody was there: no use in waiting */
         patience_wait(&st.patience, r < 0 ? err_text(&err) : "the stream of events was cut");
     }
     buf_done(&st.have);

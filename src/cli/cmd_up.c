@@ -59,6 +59,25 @@ const struct opt up_options[] = {
 
 /* --- what is to be up --------------------------------------------------------------------- */
 
+/* Containers' users have no rights of root's: they must be let through to what is theirs. */
+static int check_open(const char *dir, struct err *err)
+{
+    _cleanup_free_ char *path = xstrdup(dir);
+    struct stat st;
+
+    for (char *slash; path[0]; *slash = '\0') {
+        if (stat(path, &st) < 0)
+            return err_sys(err, -errno, "cannot look at '%s'", path);
+        if (!(st.st_mode & S_IXOTH))
+            return err_set(err, -EACCES,
+                "'%s' is closed to others (mode %03o), so the users of containers cannot reach "
+                "what is below it; choose another --dir",
+                path, (unsigned)st.st_mode & 0777);
+        slash = strrchr(path, '/');
+    }
+    return 0;
+}
+
 static int make_folders(const char *dir, struct err *err)
 {
     static const char *const names[] = {"", "/log", "/volumes", "/nodes"};
@@ -68,7 +87,7 @@ static int make_folders(const char *dir, struct err *err)
         _cleanup_free_ char *path = xasprintf("%s%s", dir, names[i]);
         r = fs_mkdir_p(path, 0711, err);
     }
-    return r;
+    return r == 0 ? check_open(dir, err) : r;
 }
 
 /* Several nodes on one machine must not promise its memory twice. */
@@ -215,6 +234,41 @@ static int wait_nodes(struct cluster *c, struct cli *cli, struct err *err)
     }
 }
 
+/* "n12" */
+static bool is_virtual_name(const char *name)
+{
+    uint64_t k;
+
+    return name[0] == 'n' && str_to_u64(name + 1, CLUSTER_NODES_MAX, &k) == 0;
+}
+
+static bool is_ours(const struct cluster *c, const char *name)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (str_eq(c->nodes[i].name, name))
+            return true;
+    return false;
+}
+
+/* Virtual nodes of an earlier 'up' in this folder, when there were more: they will not come back,
+ * and what a crash left of their sessions must not wait for them. */
+static void retire_others(const struct cluster *c, struct cli *cli)
+{
+    _cleanup_(json_decrefp) json_t *body = NULL, *nothing = json_object();
+    const json_t *n;
+    size_t i;
+
+    if (api_get(cli, "/v1/nodes", &body, NULL) < 0)
+        return;
+    json_array_foreach (json_object_get(body, "nodes"), i, n) {
+        const char *name = json_str_or(n, "name", "");
+        _cleanup_free_ char *path = xasprintf("/v1/nodes/%s/lost", name);
+        if (is_virtual_name(name) && !is_ours(c, name) &&
+            str_eq(json_str_or(n, "state", ""), "unreachable"))
+            (void)api_call(cli, "POST", path, nothing, NULL, NULL);
+    }
+}
+
 static int start_all(struct cluster *c, struct cli *cli, unsigned *ret_started, struct err *err)
 {
     bool started = false;
@@ -232,13 +286,11 @@ static int start_all(struct cluster *c, struct cli *cli, unsigned *ret_started, 
     return r == 0 ? wait_nodes(c, cli, err) : r;
 }
 
-static void say_ready(const struct cluster *c, unsigned started)
+static void say_ready(const struct cluster *c, unsigned started, bool fresh)
 {
-    bool whole = started == c->count + 1;
-
     if (started == 0)
         cli_say("the cluster in '%s' is up already", c->dir);
-    else if (!whole)
+    else if (!fresh)
         cli_say("%u daemon%s had died and %s started again", started, started == 1 ? "" : "s",
             started == 1 ? "was" : "were");
     printf("%zu node%s up; the API is at http://127.0.0.1:%u\n\n", c->count,
@@ -266,6 +318,7 @@ int cmd_up(struct cli *cli, int argc, char **argv)
     static struct cluster c;
     struct err err = ERR_INIT;
     unsigned started = 0;
+    bool fresh;
     int rest, r, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code == CLI_GO_ON)
@@ -276,14 +329,17 @@ int cmd_up(struct cli *cli, int argc, char **argv)
     r = make_folders(o.dir, &err);
     if (r == 0)
         r = cluster_lock(o.dir, &err);
+    fresh = r == 0 && !cluster_exists(o.dir);
     if (r == 0)
         r = load_or_plan(&o, o.dir, &c, &err);
     if (r == 0)
         r = start_all(&c, cli, &started, &err);
     progress_clear();
+    if (r == 0 && fresh)
+        retire_others(&c, cli);
     if (r == 0)
         r = signin_caller(&c, cli, &err);
-    if (r == -EEXIST || r == -EBUSY) {
+    if (r == -EEXIST || r == -EBUSY || r == -EACCES) {
         cli_say("%s", err_text(&err));
         return EXIT_FAILED;
     }
@@ -292,6 +348,6 @@ int cmd_up(struct cli *cli, int argc, char **argv)
         cli_say("'muster up' tries again what is missing; 'muster down' undoes all");
         return EXIT_FAILED;
     }
-    say_ready(&c, started);
+    say_ready(&c, started, fresh);
     return EXIT_OK;
 }

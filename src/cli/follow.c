@@ -64,6 +64,7 @@ static const char *container_text(const json_t *session, const char **ret_name)
     return NULL;
 }
 
+/* What it is at, as a line on the terminal; elsewhere only why it waits, and each reason once. */
 static void show(const json_t *session)
 {
     const char *state = json_str_or(session, "state", ""), *name;
@@ -71,7 +72,9 @@ static void show(const json_t *session)
     const char *text = container_text(session, &name);
     _cleanup_free_ char *since = text_span(session, "state_since", "none");
 
-    if (text)
+    if (!progress_is_shown() && str_eq(state, "pending"))
+        cli_say_once("pending: %s", reason);
+    else if (text)
         progress_set("%s (%s): %s: %s", state, since, name, text);
     else
         progress_set("%s (%s)%s%s", state, since, reason[0] ? ": " : "", reason);

@@ -26,20 +26,37 @@ void cli_say(const char *fmt, ...)
     say(text);
 }
 
-void cli_warn(const char *fmt, ...)
+static void say_once(const char *text)
 {
     static char **said;
+
+    if (strv_has(said, text))
+        return;
+    strv_push(&said, text);
+    say(text);
+}
+
+void cli_say_once(const char *fmt, ...)
+{
+    _cleanup_free_ char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = xvasprintf(fmt, ap);
+    va_end(ap);
+    say_once(text);
+}
+
+void cli_warn(const char *fmt, ...)
+{
     _cleanup_free_ char *text = NULL, *line = NULL;
     va_list ap;
 
     va_start(ap, fmt);
     text = xvasprintf(fmt, ap);
     va_end(ap);
-    if (strv_has(said, text))
-        return;
-    strv_push(&said, text);
     line = xasprintf("warning: %s", text);
-    say(line);
+    say_once(line);
 }
 
 int cli_fail(struct cli *cli, const struct err *err)

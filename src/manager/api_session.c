@@ -203,13 +203,36 @@ static int idempotency_key(struct call *c, char **ret, struct err *err)
     return 0;
 }
 
+static int request_doc(void *arg, const struct store_doc *doc)
+{
+    return str_copy(arg, UUID_TEXT_LEN + 1, doc->name);
+}
+
+/* The session that this key made: in memory when it is fresh, else in the store. */
+static bool request_known(struct manager *m, const char *key, char id[UUID_TEXT_LEN + 1])
+{
+    const char *fresh = map_get(&m->idempotency, key);
+
+    if (fresh)
+        return str_copy(id, UUID_TEXT_LEN + 1, fresh) == 0;
+    return store_get(m->store, "request", key, request_doc, id, NULL) == 0;
+}
+
+static void request_remember(struct manager *m, const char *key, const struct session *s)
+{
+    free(map_set(&m->idempotency, key, xstrdup(s->id)));
+    store_put(m->store,
+        &(struct store_doc){
+            .kind = "request", .id = key, .name = s->id, .num = s->submitted_usec, .body = "{}"});
+}
+
 static bool answer_again(struct call *c, const char *key)
 {
-    const char *id = key ? map_get(&c->m->idempotency, key) : NULL;
+    char id[UUID_TEXT_LEN + 1];
     struct session *s, *loaded = NULL;
     struct err err = ERR_INIT;
 
-    if (!id)
+    if (!key || !request_known(c->m, key, id))
         return false;
     if (session_find(c->m, c->user, id, &s, &loaded, &err) < 0)
         return false;
@@ -254,7 +277,7 @@ void api_session_create(struct call *c)
         return;
     }
     if (key)
-        free(map_set(&c->m->idempotency, key, xstrdup(s->id)));
+        request_remember(c->m, key, s);
     reply_committed(c, 201, session_to_json_public(s));
     TAKE_PTR(s);
 }

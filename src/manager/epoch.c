@@ -23,8 +23,8 @@ int epoch_begin(struct manager *m, uint64_t at_least, struct err *err)
     json_set_u64(body, "first_revision", store_revision(m->store) + 1);
     text = json_text(body);
     json_decref(body);
-    store_put(m->store,
-        &(struct store_doc){.kind = "epoch", .id = id, .num = m->epoch, .body = text});
+    store_put(
+        m->store, &(struct store_doc){.kind = "epoch", .id = id, .num = m->epoch, .body = text});
     return store_sync(m->store, err);
 }
 

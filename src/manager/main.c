@@ -17,15 +17,19 @@
 #include "manager/state.h"
 
 #define TICK_MSEC 250
+#define FORGET_TICKS 2400 /* 10 minutes */
 
 static void on_tick(uv_timer_t *t)
 {
     struct manager *m = t->data;
+    static unsigned n;
 
     launch_tick(m, clock_real_usec());
     links_tick(m, clock_real_usec());
     gateway_tick(m, clock_mono_usec());
     events_tick(m, clock_mono_usec());
+    if (n++ % FORGET_TICKS == 0)
+        requests_forget_old(m, clock_real_usec());
 }
 
 static void store_failed(void *arg, const char *text)

@@ -550,3 +550,23 @@ char *volume_path(const struct manager *m, const struct volume *v)
 {
     return xasprintf("%s/%s/%s", m->config.volumes_dir, v->owner, v->name);
 }
+
+#define REQUEST_KEEP_USEC (24 * 60 * 60 * USEC_PER_SEC)
+#define REQUEST_PAGE 1000
+
+static int forget_request(void *arg, const struct store_doc *doc)
+{
+    struct manager *m = arg;
+
+    free(map_remove(&m->idempotency, doc->id));
+    store_del(m->store, "request", doc->id);
+    return 0;
+}
+
+void requests_forget_old(struct manager *m, uint64_t now_usec)
+{
+    struct store_filter old = {
+        .kind = "request", .before_num = now_usec - REQUEST_KEEP_USEC, .limit = REQUEST_PAGE};
+
+    store_list(m->store, &old, forget_request, m, NULL);
+}

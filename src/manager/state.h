@@ -34,6 +34,9 @@ void token_issue(struct manager *m, const char *user, bool agent, char text[TOKE
 int session_find(struct manager *m, const struct user *viewer, const char *ref,
     struct session **ret, struct session **ret_loaded, struct err *err);
 
+/* Idempotency keys are kept for a day. */
+void requests_forget_old(struct manager *m, uint64_t now_usec);
+
 struct volume *volume_find(struct manager *m, const char *owner, const char *name);
 /* Absolute path of a volume's folder. Heap. */
 char *volume_path(const struct manager *m, const struct volume *v);

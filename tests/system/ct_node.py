@@ -19,7 +19,7 @@ INIT = os.environ.get("MUSTER_INIT", str(ROOT / "build/src/init/muster-init"))
 CALL = os.environ.get("CT_CALL", str(ROOT / "build/tests/system/ct_call"))
 SLOW = float(os.environ.get("MUSTER_SLOW", "1"))  # how much longer to wait, for emulated machines
 BUSYBOX = shutil.which("busybox")
-UID, SUB = 20001, 0x10000000
+UID, SUB = 23457, 0x2a000000  # nobody else's on this machine
 
 
 def have_all():
@@ -152,7 +152,7 @@ class Session:
                        "command": command} for i, n in enumerate(names)]
         private, public, host_private, host_public = node.keys
         assignment = {
-            "cluster": str(uuid.uuid4()), "epoch": 1, "boot_id": str(uuid.uuid4()), "session": self.id, "num": 1,
+            "cluster": str(uuid.uuid4()), "epoch": 1, "incarnation": str(uuid.uuid4()), "revision": 1, "boot_id": str(uuid.uuid4()), "session": self.id, "num": 1,
             "attempt": 1, "phase": "prepare", "stop_reason": "", "kill_now": False,
             "user": {"name": "alice", "role": "user", "uid": uid, "sub_base": sub, "disabled": False},
             "kind": "train", "each": {"cpu_milli": cpu, "gpus": len(gpus[0]) if gpus else 0, "mem": mem}, "shm": shm,

@@ -200,7 +200,7 @@ int conmon_create(
     const struct runtime *rt, const char *id, const char *name, pid_t *ret_pid, struct err *err)
 {
     _cleanup_(strv_freep) char **argv = command(rt, id, name);
-    int fd, reader, r = make_folders(rt, id, err);
+    int fd = -1, reader = -1, r = make_folders(rt, id, err);
     pid_t pid = 0;
 
     if (r == 0)

@@ -215,7 +215,7 @@ int rootfs_read_record(
         r = fs_read(ct_run_path(d, container_id, "etc/record", path), RECORD_MAX, &text, NULL, err);
     if (r < 0)
         return r;
-    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+    for (char *line = text, *end; line && (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
         take_line(&rec, line);
     }

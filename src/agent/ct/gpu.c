@@ -123,7 +123,7 @@ static int fake_discover(const char *spec, const char *dev_dir, const char *node
     struct gpu **ret, uint32_t *ret_count, struct err *err)
 {
     _cleanup_free_ struct gpu *gpus = NULL;
-    char model[NAME_MAX_LEN + 1];
+    char model[NAME_MAX_LEN + 1] = "";
     uint32_t count = 0;
     int r = fake_parse(spec, model, &count, err);
 
@@ -231,7 +231,7 @@ static int add_control(const char *path, struct runtime_extra *x, struct err *er
 static int add_bare(const struct gpu *g, struct runtime_extra *x, struct err *err)
 {
     char path[64];
-    uint32_t minor;
+    uint32_t minor = 0;
     int r = find_minor(g, &minor, err);
 
     if (r < 0)

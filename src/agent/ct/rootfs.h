@@ -16,10 +16,10 @@
 #include "wire/assignment.h"
 
 struct rootfs_dirs {
-    char run[256];    /* run-time, gone after a reboot; others must be able to get through to it */
-    char state[256];  /* survives: upper folders, logs, specs */
-    char blobs[256];  /* blob files, BLOBS/sha256/HEX */
-    char guest[256];  /* the tree bound to /opt/muster */
+    char run[256];     /* run-time, gone after a reboot; others must be able to get through to it */
+    char state[256];   /* survives: upper folders, logs, specs */
+    char blobs[256];   /* blob files, BLOBS/sha256/HEX */
+    char guest[256];   /* the tree bound to /opt/muster */
     char gpu_dev[256]; /* RUN/dev: pretend GPU device nodes */
 };
 

@@ -22,7 +22,7 @@ struct runtime {
 };
 
 struct device {
-    char host_path[256];      /* device node on the node */
+    char host_path[256]; /* device node on the node */
     char container_path[256];
     uint32_t major, minor;
 };
@@ -49,14 +49,14 @@ int runtime_start(const struct runtime *rt, const struct assignment *a,
     struct err *err);
 
 struct runtime_state {
-    bool exists;        /* the runtime knows it */
-    bool running;       /* init's process lives (pid and start time agree) */
-    pid_t pid;          /* of init, on the host */
+    bool exists;         /* the runtime knows it */
+    bool running;        /* init's process lives (pid and start time agree) */
+    pid_t pid;           /* of init, on the host */
     uint64_t start_time; /* clock ticks; proc_start_time */
-    pid_t conmon_pid;   /* 0: gone */
-    bool exit_known;    /* conmon wrote the exit file */
+    pid_t conmon_pid;    /* 0: gone */
+    bool exit_known;     /* conmon wrote the exit file */
     int exit_code;
-    bool oom;           /* its cgroup counted an OOM kill */
+    bool oom; /* its cgroup counted an OOM kill */
 };
 int runtime_state(const struct runtime *rt, const char *session_id, const char *container_id,
     struct runtime_state *ret, struct err *err);
@@ -65,8 +65,8 @@ int runtime_state(const struct runtime *rt, const char *session_id, const char *
 int runtime_kill(const struct runtime *rt, const char *container_id, int signo, struct err *err);
 /* Kill what is left (its cgroups emptied by force), delete it from the runtime, remove its cgroups
  * and exit file; conmon is waited for. The log stays. */
-int runtime_remove(const struct runtime *rt, const char *session_id, const char *container_id,
-    struct err *err);
+int runtime_remove(
+    const struct runtime *rt, const char *session_id, const char *container_id, struct err *err);
 /* Remove the session's cgroup folders when empty. */
 int runtime_remove_session(const struct runtime *rt, const char *session_id, struct err *err);
 
@@ -79,10 +79,10 @@ int runtime_remove_session(const struct runtime *rt, const char *session_id, str
  * Writes the spec to RUN/exec/ID.json and gives the argv to run; both removed by runtime_exec_done.
  */
 struct exec_spec {
-    bool root;      /* uid 0 inside, else work */
+    bool root; /* uid 0 inside, else work */
     bool tty;
-    char **command; /* NULL: a login shell */
-    char **env;     /* the container's environment; TERM added by the caller */
+    char **command;  /* NULL: a login shell */
+    char **env;      /* the container's environment; TERM added by the caller */
     const char *cwd; /* NULL: /home/work */
 };
 int runtime_exec_argv(const struct runtime *rt, const char *container_id, const char *exec_id,

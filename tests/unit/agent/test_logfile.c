@@ -1,8 +1,7 @@
 /* conmon's log lines to frames: every byte, whatever it is. */
-#include "unit.h"
-
 #include "agent/logfile.h"
 #include "base/buf.h"
+#include "unit.h"
 #include "wire/logframe.h"
 
 #define STAMP "2026-11-30T14:37:48.123456789+00:00 "
@@ -62,7 +61,12 @@ TEST(a_line_that_is_not_complete_waits)
 TEST(what_is_no_log_line_is_told)
 {
     static const char *const bad[] = {
-        "\n", "hello\n", STAMP "\n", STAMP "stdlog F x\n", STAMP "stdout X x\n", STAMP "stdout Fx\n",
+        "\n",
+        "hello\n",
+        STAMP "\n",
+        STAMP "stdlog F x\n",
+        STAMP "stdout X x\n",
+        STAMP "stdout Fx\n",
         "2026-11-30 14:37:48.123456789+00:00 stdout F x\n",
         "2026-11-30T14:37:48,123456789+00:00 stdout F x\n",
     };
@@ -116,7 +120,8 @@ TEST(binary_bytes_come_through_exactly)
 
 TEST(streams_stay_apart_and_in_order)
 {
-    static const char log[] = STAMP "stdout F one\n" STAMP "stderr F two\n" STAMP "stdout F three\n";
+    static const char log[] = STAMP "stdout F one\n" STAMP "stderr F two\n" STAMP
+                                    "stdout F three\n";
     struct buf frames = BUF_INIT(4096), out = BUF_INIT(4096);
 
     assert_int_equal(logfile_to_frames(log, strlen(log), 0, &frames), strlen(log));

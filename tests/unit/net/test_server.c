@@ -249,8 +249,8 @@ static void a_nul_in_the_head_is_refused(void **state)
     raw_read_all(&f, fd, &answer, 5000);
     close(fd);
     assert_true(str_starts(answer.data, "HTTP/1.1 400 Bad Request\r\n"));
-    assert_non_null(strstr(
-        answer.data, "{\"error\":{\"code\":\"bad_request\",\"message\":\"the request head has a NUL\"}}"));
+    assert_non_null(strstr(answer.data,
+        "{\"error\":{\"code\":\"bad_request\",\"message\":\"the request head has a NUL\"}}"));
     assert_int_equal(s.requests, 0);
     without(&f, &s);
 }

@@ -14,7 +14,7 @@ TEST(a_volume_covers_what_is_below_it_and_not_its_namesakes)
 {
     assert_true(volume_covers(&fixture, "/home/work"));
     assert_true(volume_covers(&fixture, "/home/work/x"));
-    assert_false(volume_covers(&fixture, "/home/worker"));
+    assert_false(volume_covers(&fixture, "/home/work2"));
     assert_false(volume_covers(&fixture, "/home"));
 }
 
