@@ -45,6 +45,14 @@ def pytest_runtest_makereport(item, call):
             report.sections += cluster.logs()
 
 
+@pytest.fixture
+def tmp_path(tmp_path):
+    """pytest's own are closed to others, so that no user namespace could have its root below."""
+    for folder in (tmp_path, *list(tmp_path.parents)[:-2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    return tmp_path
+
+
 def fail_on(left, whose):
     if left:
         pytest.fail(f"left over by {whose}:\n  " + "\n  ".join(left), pytrace=False)
