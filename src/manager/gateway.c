@@ -398,7 +398,7 @@ void api_session_logs(struct call *c)
     ct = call_container(c, &s, &loaded);
     if (!ct)
         return;
-    if (!ct->node[0] || ct->state < CONTAINER_PREPARING) {
+    if (!ct->node[0] || ct->state < CONTAINER_PREPARING || ct->end == END_START_FAILED) {
         reply_no_log(c, s, ct);
         session_free(loaded);
         return;
