@@ -20,7 +20,7 @@ struct agent {
     struct agent_config config;
     uv_loop_t *loop;
     struct net *net;
-    struct runtime rt;       /* rt.dirs are the directories */
+    struct runtime rt; /* rt.dirs are the directories */
     struct node_net node_net;
     struct resources capacity;
     struct gpu *gpus;
@@ -32,9 +32,9 @@ struct agent {
     uint64_t seen_epoch;
     uint64_t fence_usec;
 
-    struct map sessions;     /* id -> struct sess */
+    struct map sessions; /* id -> struct sess */
     struct link *link;
-    uint64_t contact_usec;   /* monotonic; the last word of a manager */
+    uint64_t contact_usec; /* monotonic; the last word of a manager */
     uint64_t heartbeat_usec;
     bool fenced;
     bool closing;

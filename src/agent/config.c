@@ -127,8 +127,8 @@ int agent_config_read(struct agent_config *c, int argc, char **argv, struct err 
     int rest, r;
 
     *c = (struct agent_config){0};
-    r = opt_read(agent_options, c, O(config_path), "/etc/muster/muster-agent.yaml", argc, argv, &rest,
-        err);
+    r = opt_read(
+        agent_options, c, O(config_path), "/etc/muster/muster-agent.yaml", argc, argv, &rest, err);
     if (r < 0)
         return r;
     if (rest < argc)

@@ -7,15 +7,15 @@
 struct agent_config {
     char *config_path;
     bool help, version;
-    char *name;        /* of the node; the host's name if unset */
-    char **manager;    /* URLs */
+    char *name;     /* of the node; the host's name if unset */
+    char **manager; /* URLs */
     char *token_file;
     char *state_dir, *run_dir, *blobs_dir, *guest_dir;
     char *addr_mgmt, *addr_fabric;
-    char *cpus;        /* declared capacity; what the machine has if unset */
+    char *cpus; /* declared capacity; what the machine has if unset */
     uint64_t mem, mem_reserved;
-    char *gpu;         /* auto, none, fake:MODEL:COUNT */
-    char *tag;         /* tells agents on one machine apart */
+    char *gpu; /* auto, none, fake:MODEL:COUNT */
+    char *tag; /* tells agents on one machine apart */
     char *cgroup, *crun, *conmon, *seccomp;
     uint64_t pids_max;
     uint64_t log_keep_usec, log_max;

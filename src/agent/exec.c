@@ -264,9 +264,9 @@ static int spawn(struct exec *x, struct ct *c, struct err *err)
     struct proc p = {0};
     int r;
 
-    strv_for_each(kv, c->extra.env)
+    strv_for_each (kv, c->extra.env)
         strv_push(&env, *kv);
-    strv_for_each(kv, st->order.env) {
+    strv_for_each (kv, st->order.env) {
         char *eq = strchr(*kv, '=');
         if (eq && !str_starts(*kv, "MUSTER_") && !str_starts(*kv, "BACKENDAI_")) {
             *eq = '\0';

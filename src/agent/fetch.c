@@ -81,8 +81,12 @@ static int download(const struct agent *ag, const struct assigned_layer *layer, 
     const char *headers[] = {range, NULL};
     struct stat st;
     struct fetch f = {.fd = fd, .cancel = cancel};
-    struct http_call call = {.method = "GET", .path = path, .headers = headers,
-        .timeout_usec = UINT64_MAX, .on_data = fetch_data, .arg = &f};
+    struct http_call call = {.method = "GET",
+        .path = path,
+        .headers = headers,
+        .timeout_usec = UINT64_MAX,
+        .on_data = fetch_data,
+        .arg = &f};
     int r = read_token(ag, &token, err);
 
     if (r < 0)
@@ -93,7 +97,8 @@ static int download(const struct agent *ag, const struct assigned_layer *layer, 
         st.st_size = 0;
     f.left = layer->size - (uint64_t)st.st_size;
     snprintf(range, sizeof(range), "Range: bytes=%lld-", (long long)st.st_size);
-    r = http_new(&(struct http_opts){.base_url = ag->config.manager[0], .token = token}, &http, err);
+    r = http_new(
+        &(struct http_opts){.base_url = ag->config.manager[0], .token = token}, &http, err);
     if (r == 0)
         r = http_do(http, &call, err);
     if (r == 0 && call.status != 200 && call.status != 206)
@@ -103,8 +108,8 @@ static int download(const struct agent *ag, const struct assigned_layer *layer, 
     return r;
 }
 
-static int fetch_locked(const struct agent *ag, const struct assigned_layer *layer, const char *path,
-    atomic_bool *cancel, struct err *err)
+static int fetch_locked(const struct agent *ag, const struct assigned_layer *layer,
+    const char *path, atomic_bool *cancel, struct err *err)
 {
     _cleanup_free_ char *tmp = xasprintf("%s.part", path);
     _cleanup_close_ int fd = open(tmp, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0600);

@@ -117,8 +117,8 @@ void link_session_removed(struct agent *ag, const char *session, uint32_t attemp
     say(ag, &m);
 }
 
-static void fill_held(struct link_session *to, const struct sess *s,
-    const struct assigned_container *c)
+static void fill_held(
+    struct link_session *to, const struct sess *s, const struct assigned_container *c)
 {
     size_t cap = to->gpu_count;
 
@@ -161,7 +161,7 @@ static void say_hello(struct agent *ag)
     STR_SET(h->addr_fabric, ag->config.addr_fabric);
     h->fabric_mtu = MIN_OF(ag->node_net.fabric_mtu, UINT16_MAX); /* that of lo is more */
     h->inventory = xnew_array(struct link_session, map_count(&ag->sessions));
-    map_for_each(e, &ag->sessions)
+    map_for_each (e, &ag->sessions)
         fill_session(&h->inventory[h->inventory_count++], e->value);
     say(ag, &m);
     link_message_done(&m);

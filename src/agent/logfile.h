@@ -13,7 +13,7 @@ struct logline {
     uint64_t usec;    /* real time */
     const char *data; /* borrowed from the input */
     size_t len;
-    bool newline;     /* a newline follows data */
+    bool newline; /* a newline follows data */
 };
 
 /* Bytes of the input that the line takes; 0 when it is not complete; -EINVAL when it is no such

@@ -79,7 +79,7 @@ void logkeep_start(struct agent *ag)
     struct keep *k = xnew(struct keep);
 
     k->agent = ag;
-    map_for_each(e, &ag->sessions) {
+    map_for_each (e, &ag->sessions) {
         const struct sess *s = e->value;
         for (uint32_t i = 0; i < s->a->container_count; i++)
             strv_push(&k->live, s->cts[i].spec->id);

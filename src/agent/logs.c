@@ -88,8 +88,8 @@ static void on_timer(uv_timer_t *t)
 static int logs_start(struct stream *st, struct err *err)
 {
     struct logs *l = xnew(struct logs);
-    _cleanup_free_ char *path =
-        xasprintf("%s/log/%s", st->agent->rt.dirs.state, st->order.container);
+    _cleanup_free_ char *path = xasprintf(
+        "%s/log/%s", st->agent->rt.dirs.state, st->order.container);
 
     st->data = l;
     l->at = st->order.offset;

@@ -23,8 +23,8 @@ static int try_port(const char *netns_path, uint32_t ip)
 {
     struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons(22), .sin_addr.s_addr = htonl(ip)};
-    _cleanup_close_ int fd =
-        edge_socket_in(netns_path, AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK);
+    _cleanup_close_ int fd = edge_socket_in(
+        netns_path, AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     int error = 0;
     socklen_t len = sizeof(error);
@@ -42,8 +42,8 @@ static int try_port(const char *netns_path, uint32_t ip)
     return -error;
 }
 
-static int wait_port(const char *netns_path, uint32_t ip, uint64_t deadline, atomic_bool *cancel,
-    struct err *err)
+static int wait_port(
+    const char *netns_path, uint32_t ip, uint64_t deadline, atomic_bool *cancel, struct err *err)
 {
     uint64_t wait = FIRST_WAIT_USEC;
 
@@ -66,10 +66,10 @@ static int login(const struct rootfs_dirs *d, int netns_fd, const char *containe
     struct in_addr in = {.s_addr = htonl(ip)};
     char address[INET_ADDRSTRLEN];
     _cleanup_free_ char *ssh = xasprintf("%s/bin/ssh", d->guest);
-    _cleanup_free_ char *identity =
-        xasprintf("IdentityFile=%s/ct/%s/etc/ssh/id_ed25519", d->run, container_id);
-    _cleanup_free_ char *known =
-        xasprintf("UserKnownHostsFile=%s/ct/%s/etc/ssh/known_hosts", d->run, container_id);
+    _cleanup_free_ char *identity = xasprintf(
+        "IdentityFile=%s/ct/%s/etc/ssh/id_ed25519", d->run, container_id);
+    _cleanup_free_ char *known = xasprintf(
+        "UserKnownHostsFile=%s/ct/%s/etc/ssh/known_hosts", d->run, container_id);
     /* clang-format off */
     const char *argv[] = {
         ssh, "-F", "/dev/null", "-q", "-o", identity, "-o", known, "-o", "IdentitiesOnly=yes",

@@ -36,9 +36,7 @@ static void adopt(struct ct *c)
         c->conmon_pid = st.conmon_pid;
         c->start_time = st.start_time;
     }
-    if (c->pid)
-        watch_container(c);
-    else if (c->report.state < CONTAINER_READY)
+    if (!c->pid && c->report.state < CONTAINER_READY)
         ct_ended(c, END_STOPPED, 0, "");
     else
         watch_container(c);
@@ -75,19 +73,19 @@ static void remove_strays(struct agent *ag)
     struct err err = ERR_INIT;
 
     if (runtime_list(&ag->rt, &ids, &err) == 0)
-        strv_for_each(id, ids)
+        strv_for_each (id, ids)
             if (!known_container(ag, *id) && runtime_remove(&ag->rt, "", *id, &err) < 0)
                 log_warning("stray container %s: %s", *id, err_text(&err));
     strv_free(ids);
     ids = NULL;
     if (rootfs_list(&ag->rt.dirs, &ids, &err) == 0)
-        strv_for_each(id, ids)
+        strv_for_each (id, ids)
             if (!known_container(ag, *id) && rootfs_remove(&ag->rt.dirs, *id, &err) < 0)
                 log_warning("stray root %s: %s", *id, err_text(&err));
     strv_free(ids);
     ids = NULL;
     if (edge_list(&ag->node_net, &ids, &err) == 0)
-        strv_for_each(id, ids)
+        strv_for_each (id, ids)
             if (!map_get(&ag->sessions, *id) && edge_remove(&ag->node_net, *id, &err) < 0)
                 log_warning("stray network %s: %s", *id, err_text(&err));
     strv_free(ids);
@@ -101,7 +99,7 @@ int sess_restore(struct agent *ag, struct err *err)
 
     if (r < 0)
         return r;
-    map_for_each(e, &ag->sessions)
+    map_for_each (e, &ag->sessions)
         restore_session(e->value);
     remove_strays(ag);
     return 0;

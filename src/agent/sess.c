@@ -18,7 +18,7 @@ static uint32_t free_edge_index(struct agent *ag)
 {
     for (uint32_t i = 0;; i++) {
         bool used = false;
-        map_for_each(e, &ag->sessions)
+        map_for_each (e, &ag->sessions)
             used |= ((struct sess *)e->value)->edge_index == i;
         if (!used)
             return i;
@@ -237,7 +237,8 @@ void sess_quarantine(struct agent *ag, const char *session_id)
 
     if (!s || s->quarantined)
         return;
-    log_warning("session %s: the manager's store is new or restored and does not know it; left alone",
+    log_warning(
+        "session %s: the manager's store is new or restored and does not know it; left alone",
         session_id);
     s->quarantined = true;
     spec_write(s, NULL);
@@ -245,7 +246,7 @@ void sess_quarantine(struct agent *ag, const char *session_id)
 
 struct ct *sess_container(struct agent *ag, const char *container_id)
 {
-    map_for_each(e, &ag->sessions) {
+    map_for_each (e, &ag->sessions) {
         struct sess *s = e->value;
         for (uint32_t i = 0; i < s->a->container_count; i++)
             if (str_eq(s->cts[i].spec->id, container_id))
@@ -258,7 +259,7 @@ struct ct *sess_container(struct agent *ag, const char *container_id)
 
 void sess_fence(struct agent *ag)
 {
-    map_for_each(e, &ag->sessions) {
+    map_for_each (e, &ag->sessions) {
         struct sess *s = e->value;
         if (s->a->kind != KIND_TRAIN || s->quarantined || s->removing)
             continue;
@@ -266,8 +267,8 @@ void sess_fence(struct agent *ag)
             struct ct *c = &s->cts[i];
             if (!c->pid || c->report.state == CONTAINER_EXITED || c->killed)
                 continue;
-            log_warning("session %s: no manager for too long; ending %s", s->a->session,
-                c->spec->name);
+            log_warning(
+                "session %s: no manager for too long; ending %s", s->a->session, c->spec->name);
             str_copy(c->report.text, sizeof(c->report.text),
                 "the node was cut off from the manager for too long and ended it");
             c->report.end = END_NODE_LOST;
@@ -279,7 +280,7 @@ void sess_fence(struct agent *ag)
 
 void sess_tick(struct agent *ag, uint64_t now_usec)
 {
-    map_for_each(e, &ag->sessions) {
+    map_for_each (e, &ag->sessions) {
         struct sess *s = e->value;
         if (s->retry_at_usec && now_usec >= s->retry_at_usec) {
             s->retry_at_usec = 0;

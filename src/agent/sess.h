@@ -17,11 +17,11 @@ struct sess;
 struct ct {
     struct sess *sess;
     const struct assigned_container *spec; /* in sess->a */
-    struct report report; /* what the manager was, or will be, told */
-    struct runtime_extra extra; /* what its GPUs add; fixed before the first job */
-    bool started;         /* conmon and init were started, or tried to be */
+    struct report report;                  /* what the manager was, or will be, told */
+    struct runtime_extra extra;            /* what its GPUs add; fixed before the first job */
+    bool started;                          /* conmon and init were started, or tried to be */
     bool rootfs_made;
-    bool killed;          /* SIGKILL was sent: its end is by order */
+    bool killed; /* SIGKILL was sent: its end is by order */
     bool stop_sent;
     pid_t pid, conmon_pid;
     uint64_t start_time;
@@ -33,15 +33,15 @@ struct sess {
     struct assignment *a;
     struct assignment *next; /* a newer attempt, waiting for this one to be removed */
     uint32_t edge_index;
-    struct ct *cts;          /* a->container_count of them */
-    unsigned jobs;           /* in worker threads now, or waiting to go there again */
-    unsigned logins_left;    /* peers on other nodes that main1 has not logged in to yet */
-    atomic_bool cancel;      /* tells jobs that wait to give up */
+    struct ct *cts;       /* a->container_count of them */
+    unsigned jobs;        /* in worker threads now, or waiting to go there again */
+    unsigned logins_left; /* peers on other nodes that main1 has not logged in to yet */
+    atomic_bool cancel;   /* tells jobs that wait to give up */
     bool edge_made, failed;
     bool quarantined;
     bool removing, remove_wanted;
-    uint64_t kill_at_usec;   /* monotonic; end of the grace time; 0: not stopping */
-    uint64_t retry_at_usec;  /* monotonic; removal is tried again */
+    uint64_t kill_at_usec;  /* monotonic; end of the grace time; 0: not stopping */
+    uint64_t retry_at_usec; /* monotonic; removal is tried again */
 };
 
 /* Take an assignment (owned): new, another phase, or a newer attempt. */

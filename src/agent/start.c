@@ -18,7 +18,7 @@
 
 struct job {
     struct sess *s;
-    struct ct *c; /* NULL: of the whole session */
+    struct ct *c;               /* NULL: of the whole session */
     struct node_net net;        /* a copy: its lists of addresses may be replaced meanwhile */
     struct runtime_state state; /* after the start */
 };
@@ -136,7 +136,8 @@ static void first_half_done(struct sess *s, struct ct *c, int result, const stru
         session_failed(s, c, err);
     } else if (s->edge_made && roots_made(s) && !s->failed && !cancelled(s)) {
         for (uint32_t i = 0; i < s->a->container_count; i++) {
-            say(&s->cts[i], s->a->peer_count > 1 ? "starting, until every SSH login works" : "starting");
+            say(&s->cts[i],
+                s->a->peer_count > 1 ? "starting, until every SSH login works" : "starting");
             s->cts[i].started = true;
             work_start(s->agent->loop, run_container, container_is_up, job_new(s, &s->cts[i]));
         }

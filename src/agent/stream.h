@@ -24,7 +24,7 @@ struct stream {
     struct ws *ws; /* NULL: gone */
     const struct stream_kind_ops *ops;
     struct link_stream order;
-    void *data;    /* of the kind */
+    void *data; /* of the kind */
 };
 
 extern const struct stream_kind_ops exec_ops, log_ops, tcp_ops;
@@ -39,10 +39,10 @@ struct pump {
     struct stream *st;
     uv_pipe_t pipe;
     bool open, reading, eof, shut;
-    int channel;           /* >= 0: put in front of each message; -1: bare */
-    void (*ended)(struct pump *p); /* end of file or error on the descriptor */
+    int channel;                    /* >= 0: put in front of each message; -1: bare */
+    void (*ended)(struct pump *p);  /* end of file or error on the descriptor */
     void (*closed)(struct pump *p); /* after pump_close */
-    size_t queued;         /* bytes written and not yet taken */
+    size_t queued;                  /* bytes written and not yet taken */
 };
 
 /* fd is owned by the pump. */

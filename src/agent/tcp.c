@@ -67,8 +67,8 @@ static void tcp_connected(uv_poll_t *p, int status, int events)
         error = errno;
     if (error) {
         char text[128];
-        snprintf(text, sizeof(text), "port %u of the container: %s", st->order.port,
-            strerror(error));
+        snprintf(
+            text, sizeof(text), "port %u of the container: %s", st->order.port, strerror(error));
         stream_error(st, "refused", text);
         close(TAKE_FD(t->fd));
     }

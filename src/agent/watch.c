@@ -34,8 +34,8 @@ static void timer_closed(uv_handle_t *h)
 
 /* --- how it ended ------------------------------------------------------------------------- */
 
-static void ended_by_record(struct ct *c, const struct init_record *rec,
-    const struct runtime_state *st)
+static void ended_by_record(
+    struct ct *c, const struct init_record *rec, const struct runtime_state *st)
 {
     char text[96], size[SIZE_TEXT_MAX];
 

@@ -19,7 +19,7 @@
 #include "base/banned.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 #define UNUSED __attribute__((unused))
 
@@ -32,17 +32,17 @@
 #define _cleanup_close_ _cleanup_(cleanup_close)
 
 /* Hand a value out of a scope whose cleanup would otherwise take it. */
-#define TAKE_PTR(p)                                                                                \
-    ({                                                                                             \
-        __typeof__(p) take_ptr_ = (p);                                                             \
-        (p) = NULL;                                                                                \
-        take_ptr_;                                                                                 \
+#define TAKE_PTR(p) \
+    ({ \
+        __typeof__(p) take_ptr_ = (p); \
+        (p) = NULL; \
+        take_ptr_; \
     })
-#define TAKE_FD(fd)                                                                                \
-    ({                                                                                             \
-        int take_fd_ = (fd);                                                                       \
-        (fd) = -1;                                                                                 \
-        take_fd_;                                                                                  \
+#define TAKE_FD(fd) \
+    ({ \
+        int take_fd_ = (fd); \
+        (fd) = -1; \
+        take_fd_; \
     })
 
 static inline void cleanup_free(void *p)

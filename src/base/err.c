@@ -12,8 +12,7 @@ static int set_va(struct err *err, int code, bool with_errno, const char *fmt, v
     if (with_errno) {
         size_t n = strlen(err->text);
         char tmp[96];
-        snprintf(err->text + n, sizeof(err->text) - n, ": %s",
-            strerror_r(-code, tmp, sizeof(tmp)));
+        snprintf(err->text + n, sizeof(err->text) - n, ": %s", strerror_r(-code, tmp, sizeof(tmp)));
     }
     return code;
 }

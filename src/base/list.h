@@ -37,8 +37,8 @@ static inline void list_remove(struct list *node)
 #define LIST_ENTRY(ptr, type, member) CONTAINER_OF(ptr, type, member)
 #define list_for_each(it, head) for (struct list *it = (head)->next; it != (head); it = it->next)
 /* The current node may be removed (and freed) in the body. */
-#define list_for_each_safe(it, head)                                                               \
-    for (struct list *it = (head)->next, *it##_next = it->next; it != (head);                      \
+#define list_for_each_safe(it, head) \
+    for (struct list *it = (head)->next, *it##_next = it->next; it != (head); \
          it = it##_next, it##_next = it->next)
 
 #endif

@@ -30,8 +30,8 @@ void *map_set(struct map *m, const char *key, void *value);
 void *map_remove(struct map *m, const char *key);
 size_t map_count(const struct map *m);
 
-#define map_for_each(e, m)                                                                         \
-    for (struct map_entry *e = (m)->entries; e && e < (m)->entries + (m)->used; e++)               \
+#define map_for_each(e, m) \
+    for (struct map_entry *e = (m)->entries; e && e < (m)->entries + (m)->used; e++) \
         if (e->key)
 
 #endif

@@ -23,17 +23,20 @@ enum opt_type {
 struct opt {
     const char *name;
     enum opt_type type;
-    size_t offset;     /* of the member in the configuration struct */
-    const char *dflt;  /* text as in the file, a list with commas; NULL: unset (NULL, 0, false) */
-    const char *arg;   /* "PATH", "HOST:PORT"; NULL for OPT_BOOL */
-    const char *help;  /* one sentence, no full stop */
-    char short_name;   /* 0: none */
-    bool line_only;    /* on the command line only (--config, --help) */
+    size_t offset;    /* of the member in the configuration struct */
+    const char *dflt; /* text as in the file, a list with commas; NULL: unset (NULL, 0, false) */
+    const char *arg;  /* "PATH", "HOST:PORT"; NULL for OPT_BOOL */
+    const char *help; /* one sentence, no full stop */
+    char short_name;  /* 0: none */
+    bool line_only;   /* on the command line only (--config, --help) */
     /* Further check of the text value; may be NULL. */
     int (*check)(const char *value, struct err *err);
 };
 
-#define OPT_END {0}
+#define OPT_END \
+    { \
+        0 \
+    }
 
 /* Set defaults. config must be zeroed. */
 void opt_defaults(const struct opt *table, void *config);
@@ -43,8 +46,8 @@ int opt_load(const struct opt *table, void *config, const char *path, struct err
  * Read argv[1..] until the first word that is no option or "--"; *ret_rest is its index. An option
  * may be "--name=value" or "--name value". Options on the line replace lists of the file whole.
  */
-int opt_parse(const struct opt *table, void *config, int argc, char **argv, int *ret_rest,
-    struct err *err);
+int opt_parse(
+    const struct opt *table, void *config, int argc, char **argv, int *ret_rest, struct err *err);
 /* The whole order: defaults, then the file named by --config (member config_path at offset) or
  * dflt_path if it exists, then the line. */
 int opt_read(const struct opt *table, void *config, size_t config_path_offset,

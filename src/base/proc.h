@@ -36,8 +36,8 @@ int proc_run(const struct proc *p, int *ret_status, struct err *err);
 /* Start only. The child is in its own process group and dies with SIGKILL if keep_running is false
  * and the caller's thread ends (PR_SET_PDEATHSIG). out and err_out are not used: stdout and stderr
  * are out_fd and err_fd (0: /dev/null). */
-int proc_spawn(const struct proc *p, int out_fd, int err_fd, bool keep_running, pid_t *ret,
-    struct err *err);
+int proc_spawn(
+    const struct proc *p, int out_fd, int err_fd, bool keep_running, pid_t *ret, struct err *err);
 
 /* Start time of a process in clock ticks since boot (proc(5), stat field 22): with the boot id it
  * tells one pid from a later one with the same number. -ESRCH. */

@@ -14,15 +14,15 @@ enum api_who { WHO_ANYONE, WHO_USER, WHO_OPERATOR, WHO_ADMIN, WHO_AGENT };
 
 struct call { /* one request; freed by its reply */
     struct manager *m;
-    struct request *rq;       /* NULL once the peer is gone: replies are dropped then */
-    const struct user *user;  /* who asks; NULL for WHO_ANYONE and agents */
+    struct request *rq;            /* NULL once the peer is gone: replies are dropped then */
+    const struct user *user;       /* who asks; NULL for WHO_ANYONE and agents */
     char *params[CALL_PARAMS_MAX]; /* the {} parts of the route */
-    json_t *body;             /* of routes with ROUTE_JSON; an empty body is {} */
+    json_t *body;                  /* of routes with ROUTE_JSON; an empty body is {} */
     const struct route *route;
 };
 
 enum route_flags {
-    ROUTE_JSON = 1,   /* read a JSON object as body */
+    ROUTE_JSON = 1,    /* read a JSON object as body */
     ROUTE_UPGRADE = 2, /* a WebSocket handshake is needed */
 };
 
@@ -46,7 +46,8 @@ void reply_error(struct call *c, unsigned status, const char *code, const char *
     PRINTF_LIKE(4, 5);
 /* errno -> status and code: the one place. */
 void reply_err(struct call *c, const struct err *err);
-/* End the call without a reply of its own (streamed and upgraded ones). The request is handed out. */
+/* End the call without a reply of its own (streamed and upgraded ones). The request is handed out.
+ */
 struct request *call_take_request(struct call *c);
 void call_free(struct call *c);
 

@@ -23,7 +23,7 @@ static json_t *image_json(const struct manager *m, const struct image *i)
     json_t *o = image_public_json(i);
     unsigned users = 0;
 
-    map_for_each(e, &m->sessions) {
+    map_for_each (e, &m->sessions) {
         const struct session *s = e->value;
         users += str_eq(s->image_id, i->id);
     }
@@ -35,7 +35,7 @@ void api_image_list(struct call *c)
 {
     json_t *list = json_array(), *body = json_object();
 
-    map_for_each(e, &c->m->images)
+    map_for_each (e, &c->m->images)
         json_array_append_new(list, image_json(c->m, e->value));
     json_object_set_new(body, "images", list);
     reply_json(c, 200, body);
@@ -49,8 +49,8 @@ static struct image *call_image(struct call *c)
     if (image_ref_normal(c->params[0], name, NULL) == 0)
         i = map_get(&c->m->images, name);
     if (!i)
-        reply_error(c, 404, "not_found", "there is no image '%.200s'; see 'muster image ls'",
-            c->params[0]);
+        reply_error(
+            c, 404, "not_found", "there is no image '%.200s'; see 'muster image ls'", c->params[0]);
     return i;
 }
 
@@ -64,7 +64,7 @@ void api_image_show(struct call *c)
 
 static const struct session *user_of_image(struct manager *m, const struct image *i)
 {
-    map_for_each(e, &m->sessions) {
+    map_for_each (e, &m->sessions) {
         const struct session *s = e->value;
         if (str_eq(s->image_id, i->id))
             return s;
@@ -94,17 +94,17 @@ struct import {
     struct manager *m;
     struct request *rq; /* NULL: whoever asked has gone; the import goes on */
     char name[IMAGE_REF_MAX + 1];
-    char *source;       /* of the worker: a path or a reference */
-    char *upload;       /* path of the uploaded file, removed at the end; NULL */
+    char *source; /* of the worker: a path or a reference */
+    char *upload; /* path of the uploaded file, removed at the end; NULL */
     int upload_fd;
     bool replying;
     uv_process_t process;
     uv_pipe_t out;
     bool process_open, out_open;
     struct buf line;
-    struct image *image;   /* once the worker has said it */
+    struct image *image; /* once the worker has said it */
     char error[1024];
-    char last[4096];       /* the last line to send */
+    char last[4096]; /* the last line to send */
 };
 
 static void import_free(struct import *im)
@@ -187,8 +187,8 @@ static void import_done(struct import *im)
         last = json_object();
         json_set_str(last, "type", "error");
         json_set_str(last, "code", "import_failed");
-        json_set_str(last, "message",
-            im->error[0] ? im->error : "the import worker ended without a result");
+        json_set_str(
+            last, "message", im->error[0] ? im->error : "the import worker ended without a result");
         log_warning("image %s: import failed: %s", im->name, im->error);
     }
     text = json_text(last);
@@ -216,7 +216,8 @@ static void import_exited(uv_process_t *p, int64_t status, int signal)
 
     if ((status != 0 || signal != 0) && !im->error[0])
         snprintf(im->error, sizeof(im->error), "the import worker %s %lld",
-            signal ? "was killed by signal" : "exited with", signal ? (long long)signal : (long long)status);
+            signal ? "was killed by signal" : "exited with",
+            signal ? (long long)signal : (long long)status);
     uv_close((uv_handle_t *)p, import_closed);
 }
 
@@ -449,8 +450,8 @@ void api_blob(struct call *c)
         reply_error(c, 400, "bad_digest", "a blob's digest is sha256: and 64 hexadecimal digits");
         return;
     }
-    path = xasprintf("%s/blobs/sha256/%s", c->m->config.state_dir,
-        c->params[0] + strlen("sha256:"));
+    path = xasprintf(
+        "%s/blobs/sha256/%s", c->m->config.state_dir, c->params[0] + strlen("sha256:"));
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 || fstat(fd, &st) < 0) {
         reply_error(c, 404, "not_found", "there is no such blob");

@@ -13,7 +13,7 @@ static json_t *sessions_on(const struct call *c, const struct node *n)
 {
     json_t *list = json_array();
 
-    map_for_each(e, &c->m->sessions) {
+    map_for_each (e, &c->m->sessions) {
         const struct session *s = e->value;
         unsigned here = 0;
         for (uint32_t i = 0; i < s->size; i++)
@@ -41,7 +41,7 @@ static json_t *node_json(const struct call *c, const struct mnode *mn, const str
     json_object_set_new(o, "used", resources_to_json_public(&used));
     json_object_set_new(o, "free", resources_to_json_public(&u->free));
     json_object_set_new(o, "sessions", sessions_on(c, &mn->node));
-    map_for_each(e, &mn->quarantined)
+    map_for_each (e, &mn->quarantined)
         json_array_append_new(quarantined, json_string(e->key));
     json_object_set_new(o, "quarantined", quarantined);
     json_set_u64(o, "cleaning", map_count(&mn->cleaning));
@@ -55,8 +55,8 @@ void api_node_list(struct call *c)
     struct sched_node *usage = pass_usage(c->m, &count);
 
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(list,
-            node_json(c, map_get(&c->m->nodes, usage[i].node->name), &usage[i]));
+        json_array_append_new(
+            list, node_json(c, map_get(&c->m->nodes, usage[i].node->name), &usage[i]));
     free(usage);
     json_object_set_new(body, "nodes", list);
     reply_json(c, 200, body);
@@ -67,8 +67,8 @@ static struct mnode *call_node(struct call *c)
     struct mnode *n = map_get(&c->m->nodes, c->params[0]);
 
     if (!n)
-        reply_error(c, 404, "not_found", "there is no node '%.63s'; see 'muster node ls'",
-            c->params[0]);
+        reply_error(
+            c, 404, "not_found", "there is no node '%.63s'; see 'muster node ls'", c->params[0]);
     return n;
 }
 
@@ -107,8 +107,8 @@ void api_node_drain(struct call *c)
     if (!n)
         return;
     n->node.drained = true;
-    str_copy(n->node.drain_reason, sizeof(n->node.drain_reason),
-        json_str_or(c->body, "reason", ""));
+    str_copy(
+        n->node.drain_reason, sizeof(n->node.drain_reason), json_str_or(c->body, "reason", ""));
     reply_changed(c, n, "node.drained");
 }
 
@@ -173,11 +173,11 @@ void api_group_list(struct call *c)
 {
     json_t *list = json_array(), *body = json_object();
 
-    map_for_each(e, &c->m->groups) {
+    map_for_each (e, &c->m->groups) {
         const struct group *g = e->value;
         json_t *o = group_to_json_public(g);
         json_t *nodes = json_array();
-        map_for_each(f, &c->m->nodes) {
+        map_for_each (f, &c->m->nodes) {
             const struct mnode *n = f->value;
             if (str_eq(n->node.group, g->name))
                 json_array_append_new(nodes, json_string(n->node.name));
@@ -213,7 +213,7 @@ static int kinds_from_json(const json_t *body, struct group *g, struct err *err)
     if (!list)
         return 0;
     g->allow_debug = g->allow_train = false;
-    json_array_foreach(list, i, k) {
+    json_array_foreach (list, i, k) {
         if (!json_is_string(k) || session_kind_parse(json_string_value(k), &kind) < 0)
             return err_set(err, -EINVAL, "'kinds' must be a list of debug and train");
         *(kind == KIND_DEBUG ? &g->allow_debug : &g->allow_train) = true;
@@ -273,8 +273,8 @@ void api_group_set(struct call *c)
     struct err err = ERR_INIT;
 
     if (!g) {
-        reply_error(c, 404, "not_found", "there is no group '%.63s'; see 'muster group ls'",
-            c->params[0]);
+        reply_error(
+            c, 404, "not_found", "there is no group '%.63s'; see 'muster group ls'", c->params[0]);
         return;
     }
     changed = *g;

@@ -32,7 +32,8 @@ static int check_image(struct manager *m, struct session *s, struct err *err)
     i = map_get(&m->images, name);
     if (!i)
         return err_set(err, -ENOENT,
-            "there is no image '%s'; see 'muster image ls', or import it with 'muster image import'",
+            "there is no image '%s'; see 'muster image ls', or import it with 'muster image "
+            "import'",
             s->image);
     STR_SET(s->image_id, i->id);
     image_command(i, s->command, s->kind == KIND_TRAIN, &command, NULL);
@@ -48,8 +49,8 @@ static int check_group(struct manager *m, struct session *s, struct err *err)
     if (!g)
         return err_set(err, -ENOENT, "there is no group '%s'; see 'muster group ls'", s->group);
     if (s->kind == KIND_DEBUG ? !g->allow_debug : !g->allow_train)
-        return err_set(err, -EACCES, "group '%s' takes no %s sessions", g->name,
-            session_kind_name(s->kind));
+        return err_set(
+            err, -EACCES, "group '%s' takes no %s sessions", g->name, session_kind_name(s->kind));
     if (g->size_max && s->size > g->size_max)
         return err_set(err, -ERANGE, "group '%s' takes sessions of at most %u containers", g->name,
             g->size_max);
@@ -74,14 +75,14 @@ static int check_volumes(struct manager *m, const struct session *s, struct err 
     return 0;
 }
 
-static int check_could_ever(struct manager *m, const struct session *s, uint32_t *ret_largest,
-    struct err *err)
+static int check_could_ever(
+    struct manager *m, const struct session *s, uint32_t *ret_largest, struct err *err)
 {
     const struct node **nodes = xnew_array(const struct node *, map_count(&m->nodes));
     size_t n = 0;
     int r;
 
-    map_for_each(e, &m->nodes) {
+    map_for_each (e, &m->nodes) {
         const struct mnode *node = e->value;
         if (str_eq(node->node.group, s->group))
             nodes[n++] = &node->node;
@@ -197,8 +198,8 @@ static int idempotency_key(struct call *c, char **ret, struct err *err)
     if (!key)
         return 0;
     if (!key[0] || strlen(key) > IDEMPOTENCY_KEY_MAX || !str_is_clean(key, strlen(key)))
-        return err_set(err, -EINVAL, "Idempotency-Key must be 1 to %d characters",
-            IDEMPOTENCY_KEY_MAX);
+        return err_set(
+            err, -EINVAL, "Idempotency-Key must be 1 to %d characters", IDEMPOTENCY_KEY_MAX);
     *ret = xasprintf("%s/%s", c->user->name, key);
     return 0;
 }
@@ -453,7 +454,7 @@ static void why_pending(struct manager *m, const struct session *s, json_t *line
     struct sched_node *nodes = pass_usage(m, &count);
     char free_text[RESOURCES_TEXT_MAX], all_text[RESOURCES_TEXT_MAX];
 
-    map_for_each(e, &m->sessions) {
+    map_for_each (e, &m->sessions) {
         const struct session *o = e->value;
         ahead += o->state == SESSION_PENDING && o->num < s->num;
     }

@@ -23,7 +23,7 @@ void api_user_list(struct call *c)
 {
     json_t *list = json_array(), *body = json_object();
 
-    map_for_each(e, &c->m->users)
+    map_for_each (e, &c->m->users)
         json_array_append_new(list, user_to_json_public(e->value));
     json_object_set_new(body, "users", list);
     reply_json(c, 200, body);
@@ -31,7 +31,8 @@ void api_user_list(struct call *c)
 
 static int user_wanted(struct call *c, struct user *u, struct err *err)
 {
-    const char *name = json_str_or(c->body, "name", ""), *role = json_str_or(c->body, "role", "user");
+    const char *name = json_str_or(c->body, "name", ""),
+               *role = json_str_or(c->body, "role", "user");
     uint64_t uid = 0;
     int r = name_check("a user's name", name, err);
 
@@ -50,7 +51,7 @@ static int user_wanted(struct call *c, struct user *u, struct err *err)
         return r;
     if (uid)
         u->uid = (uint32_t)uid;
-    map_for_each(e, &c->m->users) {
+    map_for_each (e, &c->m->users) {
         const struct user *o = e->value;
         if (o->uid == u->uid)
             return err_set(err, -EEXIST, "uid %u belongs to user '%s'", u->uid, o->name);

@@ -30,7 +30,7 @@ void api_volume_list(struct call *c)
     json_t *list = json_array(), *body = json_object();
     bool all = call_is_admin(c) && call_query_flag(c, "all");
 
-    map_for_each(e, &c->m->volumes) {
+    map_for_each (e, &c->m->volumes) {
         const struct volume *v = e->value;
         if (all || str_eq(v->owner, c->user->name))
             json_array_append_new(list, volume_json(c->m, v));
@@ -156,7 +156,7 @@ static void folder_removed(void *arg, int result, const struct err *err)
 
 static const struct session *user_of_volume(struct manager *m, const struct volume *v)
 {
-    map_for_each(e, &m->sessions) {
+    map_for_each (e, &m->sessions) {
         const struct session *s = e->value;
         for (uint32_t i = 0; str_eq(s->owner, v->owner) && i < s->mount_count; i++)
             if (str_eq(s->mounts[i].volume, v->name))
@@ -175,8 +175,8 @@ void api_volume_delete(struct call *c)
         reply_error(c, 404, "not_found", "you have no volume '%.63s'; see 'muster volume ls'",
             c->params[0]);
     } else if (s) {
-        reply_error(c, 409, "busy", "session %s (%llu) uses the volume '%s'; stop it first", s->name,
-            (unsigned long long)s->num, v->name);
+        reply_error(c, 409, "busy", "session %s (%llu) uses the volume '%s'; stop it first",
+            s->name, (unsigned long long)s->num, v->name);
     } else {
         j = job_new(c, v->name);
         j->data = call_query_flag(c, "data");

@@ -82,8 +82,8 @@ int manager_config_read(struct manager_config *c, int argc, char **argv, struct 
     int rest, r;
 
     *c = (struct manager_config){0};
-    r = opt_read(manager_options, c, O(config_path), "/etc/muster/musterd.yaml", argc, argv, &rest,
-        err);
+    r = opt_read(
+        manager_options, c, O(config_path), "/etc/muster/musterd.yaml", argc, argv, &rest, err);
     if (r < 0)
         return r;
     if (rest < argc)

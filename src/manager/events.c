@@ -51,8 +51,9 @@ static void write_event(struct watcher *w, const struct store_event *e)
     _cleanup_free_ char *subject_text = json_dumps(subject, JSON_ENCODE_ANY);
     _cleanup_free_ char *owner_text = json_dumps(owner, JSON_ENCODE_ANY);
 
-    buf_printf(&b, "id: %llu.%llu\nevent: %s\ndata: {\"type\":\"%s\",\"subject\":%s,\"owner\":%s,"
-                   "\"time\":\"%s\",\"revision\":%llu,\"body\":%s}\n\n",
+    buf_printf(&b,
+        "id: %llu.%llu\nevent: %s\ndata: {\"type\":\"%s\",\"subject\":%s,\"owner\":%s,"
+        "\"time\":\"%s\",\"revision\":%llu,\"body\":%s}\n\n",
         (unsigned long long)e->revision, (unsigned long long)e->seq, e->type, e->type,
         subject_text ? subject_text : "null", owner_text ? owner_text : "null",
         clock_format(e->usec, time), (unsigned long long)e->revision, e->body);
@@ -142,8 +143,9 @@ void api_event_list(struct call *c)
     r = replay(w, after, &err);
     if (r < 0) {
         struct buf b = BUF_INIT(4096);
-        buf_printf(&b, "event: error\ndata: {\"code\":\"%s\",\"message\":\"events after revision %llu "
-                       "are no longer kept; read the lists, then follow from now\"}\n\n",
+        buf_printf(&b,
+            "event: error\ndata: {\"code\":\"%s\",\"message\":\"events after revision %llu "
+            "are no longer kept; read the lists, then follow from now\"}\n\n",
             r == -ESTALE ? "events_gone" : "internal", (unsigned long long)after);
         request_write(w->rq, b.data, b.len);
         buf_done(&b);
@@ -203,7 +205,7 @@ void api_session_wait(struct call *c)
     w->c = c;
     STR_SET(w->session, s->id);
     w->at_least = !what || str_eq(what, "ended") ? SESSION_ENDED
-                  : str_eq(what, "running")      ? SESSION_RUNNING
+        : str_eq(what, "running")                ? SESSION_RUNNING
                                                  : SESSION_STOPPING;
     w->deadline_usec = clock_mono_usec() + WAIT_USEC;
     list_append(&c->m->waiters, &w->node);
@@ -214,8 +216,8 @@ void api_session_wait(struct call *c)
 
 /* --- what drives them --------------------------------------------------------------------- */
 
-static void tell_watcher(struct watcher *w, uint64_t revision, const struct store_event *events,
-    size_t count)
+static void tell_watcher(
+    struct watcher *w, uint64_t revision, const struct store_event *events, size_t count)
 {
     if (revision <= w->last_revision)
         return; /* the replay had it */
@@ -229,9 +231,9 @@ void events_committed(void *arg, uint64_t revision, const struct store_event *ev
 {
     struct manager *m = arg;
 
-    list_for_each_safe(it, &m->watchers)
+    list_for_each_safe (it, &m->watchers)
         tell_watcher(LIST_ENTRY(it, struct watcher, node), revision, events, count);
-    list_for_each_safe(it, &m->waiters) {
+    list_for_each_safe (it, &m->waiters) {
         struct waiter *w = LIST_ENTRY(it, struct waiter, node);
         if (waiter_is_done(m, w))
             waiter_answer(w);
@@ -240,12 +242,12 @@ void events_committed(void *arg, uint64_t revision, const struct store_event *ev
 
 void events_tick(struct manager *m, uint64_t now_usec)
 {
-    list_for_each_safe(it, &m->waiters) {
+    list_for_each_safe (it, &m->waiters) {
         struct waiter *w = LIST_ENTRY(it, struct waiter, node);
         if (now_usec >= w->deadline_usec || !w->c->rq)
             waiter_answer(w);
     }
-    list_for_each_safe(it, &m->watchers) {
+    list_for_each_safe (it, &m->watchers) {
         struct watcher *w = LIST_ENTRY(it, struct watcher, node);
         if (now_usec < w->spoke_usec + KEEPALIVE_USEC)
             continue;

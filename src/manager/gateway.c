@@ -1,8 +1,8 @@
 /*
- * The gateway joins two ends that both dial in: the person's WebSocket (exec, tcp) or streamed reply
- * (logs), and the WebSocket of the agent that was told to open the stream. Messages pass through
- * unchanged but for logs, which are frames on the agent's side and bytes or frames on the other.
- * Back pressure: an end whose peer has more than QUEUE_HIGH bytes waiting is not read.
+ * The gateway joins two ends that both dial in: the person's WebSocket (exec, tcp) or streamed
+ * reply (logs), and the WebSocket of the agent that was told to open the stream. Messages pass
+ * through unchanged but for logs, which are frames on the agent's side and bytes or frames on the
+ * other. Back pressure: an end whose peer has more than QUEUE_HIGH bytes waiting is not read.
  *
  * A stream ends when either end closes; the other is closed with the same word.
  */
@@ -23,17 +23,17 @@ struct stream {
     struct manager *m;
     char id[UUID_TEXT_LEN + 1];
     char container[16];
-    struct ws *person;      /* exec, tcp */
-    struct request *rq;     /* logs */
+    struct ws *person;  /* exec, tcp */
+    struct request *rq; /* logs */
     struct ws *agent;
-    bool asked;             /* the agent was told */
-    bool replying;          /* logs: the head of the reply is out */
+    bool asked;                      /* the agent was told */
+    bool replying;                   /* logs: the head of the reply is out */
     bool raw, timestamps, line_open; /* logs as bytes */
-    uint64_t deadline_usec; /* monotonic; for the agent to come */
+    uint64_t deadline_usec;          /* monotonic; for the agent to come */
     struct link_stream order;
     char node[NAME_MAX_LEN + 1];
-    struct buf early;       /* exec, tcp: what the person sent before the agent came, each message
-                               with its struct early_head in front */
+    struct buf early; /* exec, tcp: what the person sent before the agent came, each message
+                         with its struct early_head in front */
 };
 
 struct early_head {
@@ -125,8 +125,8 @@ static struct stream *stream_new(struct manager *m, const struct container *c)
 }
 
 /* The session's container that the query names (main1 if none); answers when there is none. */
-static struct container *call_container(struct call *c, struct session **ret_session,
-    struct session **ret_loaded)
+static struct container *call_container(
+    struct call *c, struct session **ret_session, struct session **ret_loaded)
 {
     const char *name = request_query(c->rq, "container");
     struct container *ct;
@@ -138,21 +138,23 @@ static struct container *call_container(struct call *c, struct session **ret_ses
     }
     ct = session_container(*ret_session, name ? name : "main1");
     if (!ct) {
-        reply_error(c, 404, "not_found", "the session has %u container%s: main1%s; there is no '%.20s'",
-            (*ret_session)->size, (*ret_session)->size == 1 ? "" : "s",
-            (*ret_session)->size == 1 ? "" : " and subs", name);
+        reply_error(c, 404, "not_found",
+            "the session has %u container%s: main1%s; there is no '%.20s'", (*ret_session)->size,
+            (*ret_session)->size == 1 ? "" : "s", (*ret_session)->size == 1 ? "" : " and subs",
+            name);
         session_free(TAKE_PTR(*ret_loaded));
     }
     return ct;
 }
 
-static bool check_running(struct call *c, struct session *s, struct session *loaded,
-    const struct container *ct)
+static bool check_running(
+    struct call *c, struct session *s, struct session *loaded, const struct container *ct)
 {
     if (!loaded && ct->state == CONTAINER_RUNNING)
         return true;
-    reply_error(c, 409, "wrong_state", "%s is not running (the session is %s%s%s); see 'muster why %s'",
-        ct->name, session_state_name(s->state), s->reason[0] ? ": " : "", s->reason, c->params[0]);
+    reply_error(c, 409, "wrong_state",
+        "%s is not running (the session is %s%s%s); see 'muster why %s'", ct->name,
+        session_state_name(s->state), s->reason[0] ? ": " : "", s->reason, c->params[0]);
     session_free(loaded);
     return false;
 }
@@ -193,7 +195,7 @@ static int exec_words(const json_t *list, char ***ret, struct err *err)
 
     if (!json_is_array(list) || json_array_size(list) > SESSION_COMMAND_MAX)
         return err_set(err, -EINVAL, "'command' must be a list of words");
-    json_array_foreach(list, i, w) {
+    json_array_foreach (list, i, w) {
         if (!json_is_string(w))
             return err_set(err, -EINVAL, "'command' must be a list of words");
         strv_push(ret, json_string_value(w));
@@ -208,7 +210,7 @@ static int exec_env(json_t *env, char ***ret, struct err *err)
 
     if (!json_is_object(env) || json_object_size(env) > SESSION_ENV_MAX)
         return err_set(err, -EINVAL, "'env' must be an object of texts");
-    json_object_foreach(env, key, v) {
+    json_object_foreach (env, key, v) {
         if (!json_is_string(v) || !key[0] || strchr(key, '='))
             return err_set(err, -EINVAL, "'env' must be an object of texts");
         strv_env_set(ret, key, json_string_value(v));
@@ -271,7 +273,8 @@ static void person_drained(struct ws *ws, void *arg)
         ws_pause(st->agent, false);
 }
 
-static void person_closed(struct ws *ws, unsigned code, unsigned status, const char *text, void *arg)
+static void person_closed(
+    struct ws *ws, unsigned code, unsigned status, const char *text, void *arg)
 {
     struct stream *st = arg;
 
@@ -368,8 +371,8 @@ static void reply_no_log(struct call *c, const struct session *s, const struct c
         snprintf(text, sizeof(text), "muster: %s never started: it %s\n", ct->name,
             container_end_describe(ct, end, sizeof(end)));
     else
-        snprintf(text, sizeof(text), "muster: %s has not started: the session is %s%s%s\n", ct->name,
-            session_state_name(s->state), s->reason[0] ? ": " : "", s->reason);
+        snprintf(text, sizeof(text), "muster: %s has not started: the session is %s%s%s\n",
+            ct->name, session_state_name(s->state), s->reason[0] ? ": " : "", s->reason);
     rq = call_take_request(c);
     if (!rq)
         return;
@@ -416,8 +419,8 @@ void api_session_logs(struct call *c)
     stream_order(st);
 }
 
-static void write_stamped(struct stream *st, struct buf *out, const struct logframe *f,
-    const char *data)
+static void write_stamped(
+    struct stream *st, struct buf *out, const struct logframe *f, const char *data)
 {
     char time[CLOCK_TEXT_MAX];
 
@@ -540,7 +543,7 @@ void api_agent_stream(struct call *c)
 
 void gateway_tick(struct manager *m, uint64_t now_usec)
 {
-    map_for_each(e, &m->streams) {
+    map_for_each (e, &m->streams) {
         struct stream *st = e->value;
         if (!st->agent && st->asked && now_usec > st->deadline_usec)
             stream_fail(st, "node_unreachable", "the node's agent did not answer in time");

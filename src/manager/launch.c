@@ -60,8 +60,9 @@ static void fill_mounts(struct manager *m, struct assignment *a, const struct se
     for (uint32_t i = 0; i < s->mount_count; i++) {
         const struct volume *v = volume_find(m, s->owner, s->mounts[i].volume);
         struct assigned_mount *to = &a->mounts[a->mount_count++];
-        to->source = v ? volume_path(m, v)
-                       : xasprintf("%s/%s/%s", m->config.volumes_dir, s->owner, s->mounts[i].volume);
+        to->source = v
+            ? volume_path(m, v)
+            : xasprintf("%s/%s/%s", m->config.volumes_dir, s->owner, s->mounts[i].volume);
         to->target = xstrdup(s->mounts[i].path);
         to->read_only = s->mounts[i].read_only;
     }
@@ -69,7 +70,7 @@ static void fill_mounts(struct manager *m, struct assignment *a, const struct se
 
 static const struct image *image_of(struct manager *m, const struct session *s)
 {
-    map_for_each(e, &m->images) {
+    map_for_each (e, &m->images) {
         const struct image *i = e->value;
         if (str_eq(i->id, s->image_id))
             return i;
@@ -101,8 +102,8 @@ static void fill_container(struct assignment *a, const struct session *s, const 
         image_command(image, s->command, s->kind == KIND_TRAIN, &to->command, NULL);
 }
 
-struct assignment *launch_assignment(struct manager *m, const struct session *s,
-    const struct mnode *n)
+struct assignment *launch_assignment(
+    struct manager *m, const struct session *s, const struct mnode *n)
 {
     const struct user *user = map_get(&m->users, s->owner);
     const struct image *image = image_of(m, s);
@@ -178,12 +179,12 @@ static void tell_dirty(void *arg)
 {
     struct manager *m = arg;
 
-    map_for_each(d, &m->dirty) {
+    map_for_each (d, &m->dirty) {
         const struct session *s = map_get(&m->sessions, d->key);
         if (!s || s->state == SESSION_PENDING)
             continue;
         crash_before_telling(s);
-        map_for_each(e, &m->nodes) {
+        map_for_each (e, &m->nodes) {
             struct mnode *n = e->value;
             if (n->link && on_node(s, n))
                 tell_node(m, s, n);
@@ -302,8 +303,8 @@ static void stop_va(struct manager *m, struct session *s, enum session_result re
     finish_if_removed(m, s);
 }
 
-void launch_stop(struct manager *m, struct session *s, enum session_result result,
-    const char *code, bool now, const char *fmt, ...)
+void launch_stop(struct manager *m, struct session *s, enum session_result result, const char *code,
+    bool now, const char *fmt, ...)
 {
     va_list ap;
 
@@ -319,8 +320,8 @@ static void start_failed(struct manager *m, struct session *s, const char *code,
         launch_stop(m, s, RESULT_NONE, code, true, "start %u failed, will be tried again: %s",
             s->attempt, why);
     else
-        launch_stop(m, s, RESULT_FAILED, code, true, "%u starts failed; the last: %s", s->attempt,
-            why);
+        launch_stop(
+            m, s, RESULT_FAILED, code, true, "%u starts failed; the last: %s", s->attempt, why);
 }
 
 /* --- what agents report ------------------------------------------------------------------- */
@@ -341,8 +342,8 @@ static int session_exit_code(const struct container *c)
     }
 }
 
-static bool runs_command(const struct manager *m, const struct session *s,
-    const struct container *c)
+static bool runs_command(
+    const struct manager *m, const struct session *s, const struct container *c)
 {
     return s->has_command && (s->on == ON_ALL || container_is_main(c));
 }
@@ -531,7 +532,7 @@ void launch_removed(struct manager *m, struct mnode *n, const char *session, uin
 void launch_node_lost(struct manager *m, struct mnode *n, const char *why)
 {
     /* progress may end sessions, which leaves a hole in the map; that is safe here. */
-    map_for_each(e, &m->sessions) {
+    map_for_each (e, &m->sessions) {
         struct session *s = e->value;
         bool concerned = false;
         for (uint32_t i = 0; i < s->size; i++) {
@@ -552,7 +553,7 @@ void launch_node_lost(struct manager *m, struct mnode *n, const char *why)
 /* A node comes and goes: its sessions say so, and change nothing else. */
 void launch_node_reachable(struct manager *m, const struct mnode *n, bool reachable)
 {
-    map_for_each(e, &m->sessions) {
+    map_for_each (e, &m->sessions) {
         struct session *s = e->value;
         bool said = str_eq(s->reason_code, "node_unreachable");
         if (!on_node(s, n) || s->state == SESSION_STOPPING || said != reachable)
@@ -611,7 +612,7 @@ static void deadline_passed(struct manager *m, struct session *s, uint64_t now)
 
 void launch_tick(struct manager *m, uint64_t now_usec)
 {
-    map_for_each(e, &m->sessions) {
+    map_for_each (e, &m->sessions) {
         struct session *s = e->value;
         if (s->deadline_usec && now_usec >= s->deadline_usec)
             deadline_passed(m, s, now_usec);

@@ -22,8 +22,8 @@ struct sched_decision *pass_dry(struct manager *m, const struct session *s);
 void launch_placed(struct manager *m, struct session *s);
 /* End it: result and reason are kept from the first call. Pending ones end at once; others stop on
  * their nodes. again: it goes back to pending once everything is removed. */
-void launch_stop(struct manager *m, struct session *s, enum session_result result,
-    const char *code, bool now, const char *fmt, ...) PRINTF_LIKE(6, 7);
+void launch_stop(struct manager *m, struct session *s, enum session_result result, const char *code,
+    bool now, const char *fmt, ...) PRINTF_LIKE(6, 7);
 /* An agent's word about one container; about a session of which nothing is left on that node. */
 void launch_report(struct manager *m, struct mnode *n, const struct report *r);
 void launch_removed(struct manager *m, struct mnode *n, const char *session, uint32_t attempt);
@@ -33,8 +33,8 @@ void launch_node_reachable(struct manager *m, const struct mnode *n, bool reacha
 /* Deadlines and time limits. */
 void launch_tick(struct manager *m, uint64_t now_usec);
 /* What the node should have of the session, NULL when nothing. */
-struct assignment *launch_assignment(struct manager *m, const struct session *s,
-    const struct mnode *n);
+struct assignment *launch_assignment(
+    struct manager *m, const struct session *s, const struct mnode *n);
 /* Tell all nodes of the session after the commit. */
 void launch_tell(struct manager *m, const struct session *s);
 

@@ -58,7 +58,7 @@ static void welcome(struct link *l)
     w->heartbeat_usec = m->config.heartbeat_usec;
     w->fence_usec = m->config.fence_usec;
     w->blocked = strv_copy(m->config.blocked);
-    map_for_each(e, &m->nodes) {
+    map_for_each (e, &m->nodes) {
         const struct mnode *n = e->value;
         strv_push(&w->peers, n->node.addr_fabric);
         block_address(&w->blocked, n->node.addr_mgmt);
@@ -74,7 +74,7 @@ static void tell_peers_now(void *arg)
 {
     struct manager *m = arg;
 
-    map_for_each(e, &m->nodes) {
+    map_for_each (e, &m->nodes) {
         struct mnode *n = e->value;
         if (n->link)
             welcome(n->link);
@@ -114,7 +114,7 @@ static void up_if_clean(struct manager *m, struct mnode *n)
 
 bool node_has_kind(struct manager *m, const struct mnode *n, enum session_kind kind)
 {
-    map_for_each(e, &m->sessions) {
+    map_for_each (e, &m->sessions) {
         const struct session *s = e->value;
         for (uint32_t i = 0; s->kind == kind && i < s->size; i++)
             if (str_eq(s->containers[i].node, n->node.name) && container_holds(&s->containers[i]))
@@ -223,7 +223,8 @@ static void reconcile_one(struct link *l, const struct link_session *has)
         order(l, LINK_REMOVE, has->session);
         return;
     }
-    log_warning("node %s: session %s is unknown here and was not made under this store; quarantined",
+    log_warning(
+        "node %s: session %s is unknown here and was not made under this store; quarantined",
         n->node.name, has->session);
     quarantine(n, has);
     order(l, LINK_QUARANTINE, has->session);
@@ -255,7 +256,7 @@ static void reconcile_missing(struct link *l, const struct link_hello *h, struct
 void node_purge(struct manager *m, struct mnode *n)
 {
     /* What they hold is free when the agent says that they are gone: launch_removed. */
-    map_for_each(e, &n->quarantined)
+    map_for_each (e, &n->quarantined)
         order(n->link, LINK_REMOVE, e->key);
 }
 
@@ -280,7 +281,7 @@ static void hello(struct link *l, struct link_hello *h)
     welcome(l);
     for (uint32_t i = 0; i < h->inventory_count; i++)
         reconcile_one(l, &h->inventory[i]);
-    map_for_each(e, &m->sessions)
+    map_for_each (e, &m->sessions)
         reconcile_missing(l, h, e->value);
     node_save(m, n, "node.hello");
     up_if_clean(m, n);
@@ -380,13 +381,13 @@ static void link_tick(struct link *l)
 
 void links_tick(struct manager *m, uint64_t now_usec)
 {
-    map_for_each(e, &m->nodes) {
+    map_for_each (e, &m->nodes) {
         struct mnode *n = e->value;
         if (n->link) {
             link_tick(n->link);
         } else if (n->node.state == NODE_UNREACHABLE &&
-                   now_usec > n->node.seen_usec + m->config.lost_usec &&
-                   (node_has_kind(m, n, KIND_TRAIN) && !node_has_kind(m, n, KIND_DEBUG))) {
+            now_usec > n->node.seen_usec + m->config.lost_usec &&
+            (node_has_kind(m, n, KIND_TRAIN) && !node_has_kind(m, n, KIND_DEBUG))) {
             char text[96], away[DURATION_TEXT_MAX];
             snprintf(text, sizeof(text), "the node was unreachable for more than %s",
                 duration_format(m->config.lost_usec, away));

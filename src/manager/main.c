@@ -189,9 +189,9 @@ int main(int argc, char **argv)
         return 0;
     }
     log_level_parse(m.config.log_level, &level);
-    format = str_eq(m.config.log_format, "json")   ? LOG_FORMAT_JSON
-             : str_eq(m.config.log_format, "text") ? LOG_FORMAT_TEXT
-                                                   : LOG_FORMAT_AUTO;
+    format = str_eq(m.config.log_format, "json") ? LOG_FORMAT_JSON
+        : str_eq(m.config.log_format, "text")    ? LOG_FORMAT_TEXT
+                                                 : LOG_FORMAT_AUTO;
     log_setup("musterd", level, format);
     signal(SIGPIPE, SIG_IGN);
     umask(0022);

@@ -37,8 +37,9 @@ struct held { /* what a quarantined session holds, as its node says */
 
 struct mnode { /* a node, and what the manager knows of it beside its document */
     struct node node;
-    struct link *link;      /* NULL: not connected */
-    struct map cleaning;    /* session id -> this: leftovers it was told to remove before it takes work */
+    struct link *link; /* NULL: not connected */
+    struct map
+        cleaning; /* session id -> this: leftovers it was told to remove before it takes work */
     struct map quarantined; /* session id -> struct held, heap */
 };
 
@@ -48,23 +49,23 @@ struct manager {
     struct net *net;
     struct store *store;
     char cluster[UUID_TEXT_LEN + 1];
-    uint64_t epoch;                        /* epoch.h */
+    uint64_t epoch; /* epoch.h */
     char incarnation[UUID_TEXT_LEN + 1];
     bool closing;
 
-    struct map sessions; /* id -> struct session, those that have not ended */
-    struct map nodes;    /* name -> struct mnode */
-    struct map groups;   /* name -> struct group */
-    struct map users;    /* name -> struct user */
-    struct map tokens;   /* hash -> struct token */
-    struct map volumes;  /* "OWNER/NAME" -> struct volume */
-    struct map images;   /* name -> struct image */
-    struct map streams;  /* id -> struct stream (gateway.c) */
+    struct map sessions;    /* id -> struct session, those that have not ended */
+    struct map nodes;       /* name -> struct mnode */
+    struct map groups;      /* name -> struct group */
+    struct map users;       /* name -> struct user */
+    struct map tokens;      /* hash -> struct token */
+    struct map volumes;     /* "OWNER/NAME" -> struct volume */
+    struct map images;      /* name -> struct image */
+    struct map streams;     /* id -> struct stream (gateway.c) */
     struct map idempotency; /* "OWNER/KEY" -> session id, heap */
 
-    struct list watchers;   /* events.c: open event streams */
-    struct list waiters;    /* events.c: requests that wait for a session */
-    struct map dirty;       /* session id -> its node set has to be told (launch.c) */
+    struct list watchers; /* events.c: open event streams */
+    struct list waiters;  /* events.c: requests that wait for a session */
+    struct map dirty;     /* session id -> its node set has to be told (launch.c) */
 
     bool pass_wanted;
     uv_check_t pass_check;

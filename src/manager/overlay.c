@@ -15,7 +15,7 @@ int overlay_parse(const char *cidr, uint32_t *ret_base, uint32_t *ret_count, str
     char address[INET_ADDRSTRLEN];
     const char *slash = strchr(cidr, '/');
     struct in_addr in;
-    uint64_t bits;
+    uint64_t bits = 0;
 
     if (!slash || (size_t)(slash - cidr) >= sizeof(address))
         return err_set(err, -EINVAL, "'network.overlay' must be like 10.128.0.0/9");
@@ -30,7 +30,7 @@ int overlay_parse(const char *cidr, uint32_t *ret_base, uint32_t *ret_count, str
 
 static bool is_used(struct manager *m, uint32_t subnet, uint32_t vni)
 {
-    map_for_each(e, &m->sessions) {
+    map_for_each (e, &m->sessions) {
         const struct session *s = e->value;
         if (s->subnet == subnet || s->vni == vni)
             return true;
@@ -52,7 +52,7 @@ static uint32_t random_vni(void)
 
 int overlay_assign(struct manager *m, struct session *s, struct err *err)
 {
-    uint32_t base, count;
+    uint32_t base = 0, count = 0;
     int r = overlay_parse(m->config.overlay, &base, &count, err);
 
     if (r < 0)

@@ -37,25 +37,24 @@ struct sched_node *pass_usage(struct manager *m, size_t *ret_count)
     size_t count = 0;
     struct sched_node *nodes = xnew_array(struct sched_node, map_count(&m->nodes));
 
-    map_for_each(e, &m->nodes) {
+    map_for_each (e, &m->nodes) {
         struct mnode *n = e->value;
         struct sched_node *u = &nodes[count++];
         u->node = &n->node;
         u->free = n->node.capacity;
         for (uint32_t i = 0; i < n->node.capacity.gpus; i++)
             u->gpu_free |= UINT64_C(1) << n->node.gpus[i].index;
-        map_for_each(q, &n->quarantined) {
+        map_for_each (q, &n->quarantined) {
             const struct held *h = q->value;
             resources_sub(&u->free, &h->sum);
             u->gpu_free &= ~h->gpus;
         }
     }
-    map_for_each(e, &m->sessions) {
+    map_for_each (e, &m->sessions) {
         const struct session *s = e->value;
         for (uint32_t i = 0; i < s->size; i++) {
             const struct container *c = &s->containers[i];
-            struct sched_node *u =
-                container_holds(c) ? usage_of(nodes, count, c->node) : NULL;
+            struct sched_node *u = container_holds(c) ? usage_of(nodes, count, c->node) : NULL;
             if (u)
                 take(u, s, c);
         }
@@ -77,12 +76,12 @@ static const struct session **pending(struct manager *m, size_t *ret_count)
     const struct session **list = xnew_array(const struct session *, map_count(&m->sessions));
     size_t n = 0;
 
-    map_for_each(e, &m->sessions) {
+    map_for_each (e, &m->sessions) {
         const struct session *s = e->value;
         if (s->state == SESSION_PENDING)
             list[n++] = s;
     }
-    qsort(list, n, sizeof(*list), by_num);
+    qsort(list, n, sizeof(*list), by_num); /* NOLINT(bugprone-sizeof-expression): of pointers */
     *ret_count = n;
     return list;
 }

@@ -25,8 +25,8 @@ static void put(struct manager *m, struct store_doc doc, json_t *body)
     json_decref(body);
 }
 
-static void emit(struct manager *m, const char *type, const char *subject, const char *owner,
-    json_t *body)
+static void emit(
+    struct manager *m, const char *type, const char *subject, const char *owner, json_t *body)
 {
     _cleanup_free_ char *text = json_text(body);
 
@@ -65,7 +65,8 @@ void node_save(struct manager *m, const struct mnode *n, const char *event)
     json_t *body = json_object();
 
     put(m,
-        (struct store_doc){.kind = "node", .id = n->node.name, .state = node_state_name(n->node.state)},
+        (struct store_doc){
+            .kind = "node", .id = n->node.name, .state = node_state_name(n->node.state)},
         node_to_json_stored(&n->node));
     json_set_str(body, "state", node_state_name(n->node.state));
     json_set_bool(body, "drained", n->node.drained);
@@ -97,7 +98,8 @@ void volume_save(struct manager *m, const struct volume *v)
     json_set_str(body, "name", v->name);
     json_set_str(body, "owner", v->owner);
     json_set_u64(body, "created_usec", v->created_usec);
-    put(m, (struct store_doc){.kind = "volume", .id = key, .owner = v->owner, .name = v->name}, body);
+    put(m, (struct store_doc){.kind = "volume", .id = key, .owner = v->owner, .name = v->name},
+        body);
     emit(m, "volume.created", v->name, v->owner, json_object());
 }
 
@@ -167,8 +169,8 @@ static int load_doc(void *arg, const struct store_doc *doc)
     return 0;
 }
 
-static int load_session(struct manager *m, const json_t *body, const struct store_doc *doc,
-    struct err *err)
+static int load_session(
+    struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err)
 {
     struct session *s = NULL;
     int r = session_from_json_stored(body, &s, err);
@@ -178,8 +180,8 @@ static int load_session(struct manager *m, const json_t *body, const struct stor
     return r;
 }
 
-static int load_node(struct manager *m, const json_t *body, const struct store_doc *doc,
-    struct err *err)
+static int load_node(
+    struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err)
 {
     struct mnode *n = xnew(struct mnode);
     int r = node_from_json_stored(body, &n->node, err);
@@ -198,8 +200,8 @@ static int load_node(struct manager *m, const json_t *body, const struct store_d
     return 0;
 }
 
-static int load_group(struct manager *m, const json_t *body, const struct store_doc *doc,
-    struct err *err)
+static int load_group(
+    struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err)
 {
     struct group *g = xnew(struct group);
     int r = group_from_json_stored(body, g, err);
@@ -211,8 +213,8 @@ static int load_group(struct manager *m, const json_t *body, const struct store_
     return r;
 }
 
-static int load_user(struct manager *m, const json_t *body, const struct store_doc *doc,
-    struct err *err)
+static int load_user(
+    struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err)
 {
     struct user *u = xnew(struct user);
     int r = user_from_json_stored(body, u, err);
@@ -224,8 +226,8 @@ static int load_user(struct manager *m, const json_t *body, const struct store_d
     return r;
 }
 
-static int load_token(struct manager *m, const json_t *body, const struct store_doc *doc,
-    struct err *err)
+static int load_token(
+    struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err)
 {
     struct token *t = xnew(struct token);
 
@@ -239,8 +241,8 @@ static int load_token(struct manager *m, const json_t *body, const struct store_
     return 0;
 }
 
-static int load_volume(struct manager *m, const json_t *body, const struct store_doc *doc,
-    struct err *err)
+static int load_volume(
+    struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err)
 {
     struct volume *v = xnew(struct volume);
 
@@ -254,8 +256,8 @@ static int load_volume(struct manager *m, const json_t *body, const struct store
     return 0;
 }
 
-static int load_image(struct manager *m, const json_t *body, const struct store_doc *doc,
-    struct err *err)
+static int load_image(
+    struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err)
 {
     struct image *i = NULL;
     int r = image_from_json(body, &i, err);
@@ -317,8 +319,8 @@ static int cluster_open(struct manager *m, struct err *err)
     return 0;
 }
 
-static int write_token_file(struct manager *m, const char *file, const char *user, bool agent,
-    struct err *err)
+static int write_token_file(
+    struct manager *m, const char *file, const char *user, bool agent, struct err *err)
 {
     _cleanup_free_ char *path = xasprintf("%s/%s", m->config.state_dir, file);
     char text[TOKEN_TEXT_MAX + 1];
@@ -431,8 +433,8 @@ struct match {
     unsigned prefixes;
 };
 
-static void match_one(struct match *mt, const struct user *viewer, const char *ref, uint64_t num,
-    struct session *s)
+static void match_one(
+    struct match *mt, const struct user *viewer, const char *ref, uint64_t num, struct session *s)
 {
     if (!may_see(viewer, s->owner))
         return;
@@ -521,7 +523,7 @@ int session_find(struct manager *m, const struct user *viewer, const char *ref,
         return err_set(err, -ENOENT, "that is no session's id, number or name");
     if (str_to_u64(ref, INT64_MAX - 1, &num) < 0)
         num = 0;
-    map_for_each(e, &m->sessions)
+    map_for_each (e, &m->sessions)
         match_one(&mt, viewer, ref, num, e->value);
     s = mt.exact ? mt.exact : mt.by_num ? mt.by_num : mt.by_name;
     if (!s && mt.prefixes > 1)

@@ -44,18 +44,18 @@ enum container_end {
 };
 
 struct container {
-    char id[UUID_TEXT_LEN + 1]; /* "kernel id"; main1's is the session id */
-    char name[16];              /* "main1", "sub12" */
-    uint32_t rank;              /* 0-based over the session; main1 is 0 */
+    char id[UUID_TEXT_LEN + 1];  /* "kernel id"; main1's is the session id */
+    char name[16];               /* "main1", "sub12" */
+    uint32_t rank;               /* 0-based over the session; main1 is 0 */
     char node[NAME_MAX_LEN + 1]; /* "" while waiting */
-    uint32_t *gpus;             /* indexes of the node's GPUs, gpu_count of them; heap */
+    uint32_t *gpus;              /* indexes of the node's GPUs, gpu_count of them; heap */
     uint32_t gpu_count;
-    uint32_t ip;                /* host byte order; 0 while waiting */
+    uint32_t ip; /* host byte order; 0 while waiting */
     enum container_state state;
     enum container_end end;
     int exit_code;
     uint64_t started_usec, ended_usec; /* of the user's command; real time; 0: not yet */
-    char text[256];             /* a person's reason: what it waits for, why it failed */
+    char text[256];                    /* a person's reason: what it waits for, why it failed */
 };
 
 void container_done(struct container *c);

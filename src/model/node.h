@@ -5,9 +5,8 @@
  *   (new) -------------------------> up <-------------------------> unreachable
  *                                    ^ \                                |
  *                            resume  |  \ drain: no new sessions        | limit passed and nothing
- *                                    +---+ (a flag beside the state)    | but fenced train sessions,
- *                                    |                                  | or an admin's word
- *                                    |   returns, has cleaned up        v
+ *                                    +---+ (a flag beside the state)    | but fenced train
+ * sessions, |                                  | or an admin's word |   returns, has cleaned up v
  *                                    +-------------------------------- lost
  */
 #ifndef MODEL_NODE_H
@@ -21,7 +20,7 @@
 enum node_state { NODE_UP, NODE_UNREACHABLE, NODE_LOST, NODE_STATE_COUNT };
 
 struct gpu {
-    uint32_t index; /* on its node */
+    uint32_t index;               /* on its node */
     char model[NAME_MAX_LEN + 1]; /* "h100", lower case */
     char uuid[64];
     uint64_t mem; /* bytes */
@@ -34,12 +33,12 @@ struct node {
     enum node_state state;
     bool drained;
     char drain_reason[128];
-    struct resources capacity; /* declared or found */
-    struct gpu *gpus;          /* capacity.gpus of them; heap */
+    struct resources capacity;           /* declared or found */
+    struct gpu *gpus;                    /* capacity.gpus of them; heap */
     char addr_mgmt[64], addr_fabric[64]; /* IP addresses */
     uint32_t fabric_mtu;
     char boot_id[37];
-    char version[32]; /* of its agent */
+    char version[32];   /* of its agent */
     uint64_t seen_usec; /* real time of the last word from it */
 };
 
@@ -54,7 +53,7 @@ bool node_takes_work(const struct node *n);
 struct group {
     char name[NAME_MAX_LEN + 1];
     uint64_t time_default_usec, time_max_usec; /* 0: none */
-    uint32_t size_max; /* containers of a session; 0: none */
+    uint32_t size_max;                         /* containers of a session; 0: none */
     bool allow_debug, allow_train;
 };
 

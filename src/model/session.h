@@ -52,7 +52,7 @@ enum session_result {
 
 enum session_kind { KIND_DEBUG, KIND_TRAIN, KIND_COUNT };
 enum session_mode { MODE_SINGLE_NODE, MODE_MULTI_NODE, MODE_COUNT };
-enum session_on { ON_MAIN, ON_ALL, ON_COUNT };             /* where the command runs */
+enum session_on { ON_MAIN, ON_ALL, ON_COUNT }; /* where the command runs */
 enum session_on_failure { FAIL_STRICT, FAIL_TOLERANT, FAIL_COUNT };
 
 struct session_mount {
@@ -71,14 +71,14 @@ struct session {
     enum session_kind kind;
     enum session_mode mode; /* asked for; as placed: placed_mode */
     uint32_t size;
-    struct resources each; /* per container */
+    struct resources each;            /* per container */
     char gpu_model[NAME_MAX_LEN + 1]; /* "" any */
-    uint64_t shm;          /* bytes of /dev/shm */
+    uint64_t shm;                     /* bytes of /dev/shm */
     char group[NAME_MAX_LEN + 1];
-    char image[IMAGE_REF_MAX + 1]; /* as asked */
-    char image_id[80];     /* "sha256:..." it meant at submission */
-    char **command;        /* NULL: none asked (idle, or the image's own for train) */
-    char **env;            /* K=V */
+    char image[IMAGE_REF_MAX + 1];   /* as asked */
+    char image_id[80];               /* "sha256:..." it meant at submission */
+    char **command;                  /* NULL: none asked (idle, or the image's own for train) */
+    char **env;                      /* K=V */
     char workdir[PATH_TEXT_MAX + 1]; /* "": the image's, or /home/work */
     struct session_mount *mounts;
     uint32_t mount_count;
@@ -90,23 +90,24 @@ struct session {
     /* What became of it */
     enum session_state state;
     enum session_result result;
-    bool has_command;      /* a command runs, asked for or the image's own; else it idles */
-    bool stop_now;         /* stopping: without grace */
-    uint32_t attempt;      /* 1 for the first start; 0 before */
-    char reason_code[48];  /* stable word: "resources", "node_unreachable", "container_exited", ... */
-    char reason[256];      /* for a person */
+    bool has_command; /* a command runs, asked for or the image's own; else it idles */
+    bool stop_now;    /* stopping: without grace */
+    uint32_t attempt; /* 1 for the first start; 0 before */
+    char
+        reason_code[48]; /* stable word: "resources", "node_unreachable", "container_exited", ... */
+    char reason[256];    /* for a person */
     uint64_t submitted_usec, placed_usec, started_usec, ended_usec; /* real time; 0: not yet */
-    uint64_t state_usec;   /* when it came into its state */
+    uint64_t state_usec;    /* when it came into its state */
     uint64_t deadline_usec; /* real time at which the present state is given up; 0: none */
-    int exit_code;         /* of the whole session once ended: main1's command, or the first failed */
+    int exit_code; /* of the whole session once ended: main1's command, or the first failed */
     enum session_mode placed_mode;
     struct container *containers; /* size of them, by rank */
 
     /* Made once, at submission; secrets never leave the manager but to agents and the owner. */
-    char *ssh_private, *ssh_public;           /* OpenSSH forms, heap */
+    char *ssh_private, *ssh_public; /* OpenSSH forms, heap */
     char *ssh_host_private, *ssh_host_public;
-    uint32_t vni;          /* 24 bit, random; 0: no overlay */
-    uint32_t subnet;       /* host byte order network address of the session's /22 */
+    uint32_t vni;    /* 24 bit, random; 0: no overlay */
+    uint32_t subnet; /* host byte order network address of the session's /22 */
     uint16_t master_port;
 };
 
@@ -129,10 +130,10 @@ int session_on_parse(const char *text, enum session_on *ret);
 const char *session_on_failure_name(enum session_on_failure f); /* "strict", "tolerant" */
 int session_on_failure_parse(const char *text, enum session_on_failure *ret);
 
-/* The one way to change state; sets state_usec. -EPROTO "a session cannot go from ...", also for the
- * state that it is in. */
-int session_state_move(struct session *s, enum session_state next, uint64_t now_usec,
-    struct err *err);
+/* The one way to change state; sets state_usec. -EPROTO "a session cannot go from ...", also for
+ * the state that it is in. */
+int session_state_move(
+    struct session *s, enum session_state next, uint64_t now_usec, struct err *err);
 /* The invariants above. -EINVAL with the one that does not hold. */
 int session_check(const struct session *s, struct err *err);
 
@@ -148,8 +149,8 @@ bool session_is_over(const struct session *s);
 /*
  * The environment of one container: PATH and the image's first, then launcher defaults, then the
  * user's --env, then identity, which nothing overrides. image_env may be NULL. addr of main1 as
- * MASTER_ADDR is its name. gpu_uuids: NVIDIA_VISIBLE_DEVICES ("" gives "void"); NULL leaves it to the
- * agent. Heap.
+ * MASTER_ADDR is its name. gpu_uuids: NVIDIA_VISIBLE_DEVICES ("" gives "void"); NULL leaves it to
+ * the agent. Heap.
  */
 char **session_environment(const struct session *s, const struct container *c,
     char *const *image_env, const char *gpu_uuids);

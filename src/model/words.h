@@ -22,21 +22,21 @@ int words_find(const struct words *words, const char *text);
  * be in range: enumerations from outside come in through _parse only, which touches *ret on success
  * only.
  */
-#define WORDS_DEFINE(prefix, type, ...)                                                            \
-    static const char *const prefix##_list[] = {__VA_ARGS__};                                      \
-    const struct words prefix##_words = {prefix##_list, ARRAY_LEN(prefix##_list)};                 \
-    const char *prefix##_name(type value)                                                          \
-    {                                                                                              \
-        assert((size_t)value < ARRAY_LEN(prefix##_list));                                          \
-        return prefix##_list[value];                                                               \
-    }                                                                                              \
-    int prefix##_parse(const char *text, type *ret)                                                \
-    {                                                                                              \
-        int i = words_find(&prefix##_words, text);                                                 \
-        if (i < 0)                                                                                 \
-            return i;                                                                              \
-        *ret = (type)i;                                                                            \
-        return 0;                                                                                  \
+#define WORDS_DEFINE(prefix, type, ...) \
+    static const char *const prefix##_list[] = {__VA_ARGS__}; \
+    const struct words prefix##_words = {prefix##_list, ARRAY_LEN(prefix##_list)}; \
+    const char *prefix##_name(type value) \
+    { \
+        assert((size_t)value < ARRAY_LEN(prefix##_list)); \
+        return prefix##_list[value]; \
+    } \
+    int prefix##_parse(const char *text, type *ret) \
+    { \
+        int i = words_find(&prefix##_words, text); \
+        if (i < 0) \
+            return i; \
+        *ret = (type)i; \
+        return 0; \
     }
 
 #endif

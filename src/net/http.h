@@ -22,16 +22,16 @@ struct http_call {
     const char *content_type;  /* of body; NULL: application/json */
     const void *body;
     size_t body_len;
-    int body_fd;               /* > 0: the body is this file from its current offset */
+    int body_fd;                /* > 0: the body is this file from its current offset */
     const char *const *headers; /* "Idempotency-Key: ...", NULL-terminated; may be NULL */
-    uint64_t timeout_usec;     /* of the whole call; 0: 60 s; UINT64_MAX: none (streams) */
+    uint64_t timeout_usec;      /* of the whole call; 0: 60 s; UINT64_MAX: none (streams) */
     /* Where the answer goes: out in memory (to its max, then -EMSGSIZE), or each piece to on_data
      * (a negative return ends the call with it). on_data is used for 2xx only. */
     struct buf *out;
     int (*on_data)(const char *data, size_t len, void *arg);
     void *arg;
     /* out */
-    unsigned status;       /* 0 when there was no answer */
+    unsigned status; /* 0 when there was no answer */
     char content_type_got[64];
 };
 

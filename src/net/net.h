@@ -22,7 +22,7 @@ struct net_limits {
     unsigned connections_max; /* at one time; default 4096 */
     uint64_t idle_usec;       /* a connection with no request, or a request that does not come
                                  forward; default 30 s */
-    uint64_t ping_usec;       /* WebSocket ping after so much silence, dead after twice; default 15 s */
+    uint64_t ping_usec; /* WebSocket ping after so much silence, dead after twice; default 15 s */
 };
 
 /* limits may be NULL, and zero members mean their default. A program that uses TLS ignores SIGPIPE:

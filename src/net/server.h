@@ -26,25 +26,25 @@ struct listen_opts {
 
 /* May be called several times. -EADDRINUSE and others with text. ret_port (may be NULL): the port.
  * SO_REUSEADDR is set, SO_REUSEPORT is not. */
-int server_listen(struct net *net, const struct listen_opts *opts, uint16_t *ret_port,
-    struct err *err);
+int server_listen(
+    struct net *net, const struct listen_opts *opts, uint16_t *ret_port, struct err *err);
 
 /* What was asked. Borrowed; valid as long as the request. */
-const char *request_method(const struct request *rq);   /* "GET" */
-const char *request_path(const struct request *rq);     /* percent-decoded once, starts with '/', no
-                                                           query; requests whose path has NUL or
-                                                           ".." parts never get here (400) */
+const char *request_method(const struct request *rq); /* "GET" */
+const char *request_path(const struct request *rq);   /* percent-decoded once, starts with '/', no
+                                                         query; requests whose path has NUL or
+                                                         ".." parts never get here (400) */
 const char *request_query(const struct request *rq, const char *key); /* decoded; NULL if absent */
 const char *request_header(const struct request *rq, const char *name); /* lower case; NULL. Known:
                                                            authorization, content-type,
                                                            content-length, origin, host,
                                                            idempotency-key, last-event-id, cookie,
                                                            user-agent, range, accept */
-const char *request_peer(const struct request *rq);     /* "10.9.0.1" */
+const char *request_peer(const struct request *rq);                     /* "10.9.0.1" */
 uint16_t request_local_port(const struct request *rq);
 const char *request_cert_name(const struct request *rq); /* common name of the client certificate,
                                                            which was checked; NULL without one */
-bool request_wants_upgrade(const struct request *rq);   /* a WebSocket handshake */
+bool request_wants_upgrade(const struct request *rq);    /* a WebSocket handshake */
 
 void request_set_data(struct request *rq, void *data);
 void *request_data(const struct request *rq);
@@ -64,8 +64,8 @@ void request_stream_body(struct request *rq, uint64_t max,
 void request_add_header(struct request *rq, const char *name, const char *value);
 /* The whole answer. body is copied. Sent with Content-Length, X-Content-Type-Options: nosniff, and
  * Cache-Control: no-store unless one was added. */
-void request_reply(struct request *rq, unsigned status, const char *content_type, const void *body,
-    size_t len);
+void request_reply(
+    struct request *rq, unsigned status, const char *content_type, const void *body, size_t len);
 /* A streamed answer (chunked; text/event-stream and the like). request_write returns how many bytes
  * wait to be sent; drained is called each time that falls below 64 KiB again. After request_end no
  * further call. */

@@ -19,8 +19,8 @@ struct ws_events {
     void (*message)(struct ws *ws, const void *data, size_t len, bool binary, void *arg);
     /* the queue fell below 64 KiB after having been above. May be NULL. */
     void (*drained)(struct ws *ws, void *arg);
-    /* code: RFC 6455 section 7.4.1; 1006 without a close frame; status: the HTTP status of a refused
-     * client handshake, or 0. text: reason, never NULL. */
+    /* code: RFC 6455 section 7.4.1; 1006 without a close frame; status: the HTTP status of a
+     * refused client handshake, or 0. text: reason, never NULL. */
     void (*closed)(struct ws *ws, unsigned code, unsigned status, const char *text, void *arg);
 };
 

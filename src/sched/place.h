@@ -7,12 +7,13 @@
 /* GPUs of the node, as bits, that are of the model (any when ""); healthy ones only if asked. */
 uint64_t place_gpus(const struct node *n, const char *model, bool healthy_only);
 
-/* Nodes of the snapshot that could take a part of a session, with how many containers fit on each. */
+/* Nodes of the snapshot that could take a part of a session, with how many containers fit on each.
+ */
 struct candidate {
     struct sched_node *sn;
-    uint64_t gpus;  /* free, healthy, of the model asked */
-    uint32_t fits;  /* containers; 0: none */
-    bool used;      /* by this placement */
+    uint64_t gpus; /* free, healthy, of the model asked */
+    uint32_t fits; /* containers; 0: none */
+    bool used;     /* by this placement */
 };
 
 /* Up, not drained, in the session's group; heap, by node name; *ret_count of them. */

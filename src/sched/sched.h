@@ -18,8 +18,8 @@
 
 struct sched_node {
     const struct node *node;
-    struct resources free;  /* capacity less what live containers hold */
-    uint64_t gpu_free;      /* bit i: GPU i is free (healthy or not) */
+    struct resources free; /* capacity less what live containers hold */
+    uint64_t gpu_free;     /* bit i: GPU i is free (healthy or not) */
 };
 
 struct sched_snapshot {
@@ -39,9 +39,9 @@ struct sched_decision {
     bool placed;
     struct sched_share *shares; /* session->size of them by rank, when placed */
     /* when not: */
-    char code[48];   /* "resources", "no_node_up", "group_drained", "single_node_too_small_now" */
-    char text[256];  /* "needs 4 x (2 CPUs, 4 GiB) on one node; the most any node of group 'default'
-                        has free is 3 x (n2)" */
+    char code[48];  /* "resources", "no_node_up", "group_drained", "single_node_too_small_now" */
+    char text[256]; /* "needs 4 x (2 CPUs, 4 GiB) on one node; the most any node of group 'default'
+                       has free is 3 x (n2)" */
     uint32_t largest; /* size of the same session that would fit now (0..size-1) */
 };
 

@@ -64,8 +64,8 @@ void store_close(struct store *s);
 /* Stage a document (insert or replace), a removal, an event. Everything is copied. */
 void store_put(struct store *s, const struct store_doc *doc);
 void store_del(struct store *s, const char *kind, const char *id);
-void store_event(struct store *s, const char *type, const char *subject, const char *owner,
-    const char *body);
+void store_event(
+    struct store *s, const char *type, const char *subject, const char *owner, const char *body);
 
 /* Run fn once everything staged so far is durable: from the loop, never from inside this call,
  * in the order of the calls. With nothing staged or in flight it runs at the end of this turn. */

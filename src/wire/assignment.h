@@ -43,9 +43,9 @@ struct assigned_container { /* one that runs on this node */
 
 struct assigned_peer { /* every container of the session, by rank, those of this node too */
     char name[16];
-    uint32_t ip;          /* host byte order */
+    uint32_t ip; /* host byte order */
     char node[NAME_MAX_LEN + 1];
-    char fabric[64];      /* its node's fabric address */
+    char fabric[64]; /* its node's fabric address */
 };
 
 struct assignment {

@@ -13,19 +13,21 @@
 #include "model/words.h"
 
 enum field_type {
-    FIELD_TEXT,    /* char[max]: any text that fits */
-    FIELD_NAME,    /* char[max]: as name_check takes it */
-    FIELD_UUID,    /* char[max] */
-    FIELD_PATH,    /* char[max]: absolute and clean */
-    FIELD_ADDRESS, /* char[max]: an IP address */
-    FIELD_DIGEST,  /* char[max]: "sha256:" and 64 hex digits */
-    FIELD_HEAP,    /* char *, NULL is null; at most max bytes */
+    FIELD_TEXT,      /* char[max]: any text that fits */
+    FIELD_NAME,      /* char[max]: as name_check takes it */
+    FIELD_UUID,      /* char[max] */
+    FIELD_PATH,      /* char[max]: absolute and clean */
+    FIELD_ADDRESS,   /* char[max]: an IP address */
+    FIELD_DIGEST,    /* char[max]: "sha256:" and 64 hex digits */
+    FIELD_HEAP,      /* char *, NULL is null; at most max bytes */
     FIELD_HEAP_PATH, /* char *, never NULL: absolute and clean */
-    FIELD_STRV,    /* char **, NULL is null; at most max words, their bytes at most STRV_BYTES_MAX */
-    FIELD_WORD,    /* an enumeration, by words */
+    FIELD_STRV, /* char **, NULL is null; at most max words, their bytes at most STRV_BYTES_MAX */
+    FIELD_WORD, /* an enumeration, by words */
     FIELD_BOOL,
-    FIELD_INT,     /* int */
-    FIELD_U16, FIELD_U32, FIELD_U64, /* from min to max */
+    FIELD_INT, /* int */
+    FIELD_U16,
+    FIELD_U32,
+    FIELD_U64,     /* from min to max */
     FIELD_IPV4,    /* uint32_t in host byte order, as text */
     FIELD_INDEXES, /* uint32_t *, and its count: different numbers below max, at most max of them */
     FIELD_STRUCT,  /* a struct within, by fields */
@@ -40,9 +42,9 @@ struct field {
     enum field_type type;
     size_t offset;
     uint64_t min, max;
-    bool empty_ok;            /* of the text types: "" passes unchecked */
-    bool optional;            /* missing: the member stays as it was */
-    size_t count_offset;      /* uint32_t */
+    bool empty_ok;       /* of the text types: "" passes unchecked */
+    bool optional;       /* missing: the member stays as it was */
+    size_t count_offset; /* uint32_t */
     const struct words *words;
     const struct field *fields;
     size_t elem_size;
@@ -75,7 +77,7 @@ struct field {
 #define F_END {.type = FIELD_END}
 /* clang-format on */
 
-#define USEC_MAX INT64_MAX    /* times and durations */
+#define USEC_MAX INT64_MAX /* times and durations */
 #define BYTES_MAX (INT64_C(1) << 60)
 
 /* Append the members to obj, in the table's order. Text that is not UTF-8 (one that was cut, say)
@@ -90,6 +92,5 @@ json_t *fields_to_json(const struct field *table, const void *data);
 int fields_read(const struct field *table, const json_t *obj, void *data, struct err *err);
 /* Free all that the members own. */
 void fields_done(const struct field *table, void *data);
-
 
 #endif

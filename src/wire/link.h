@@ -7,8 +7,8 @@
  *   hello            first of all: who it is, what it has, what is on it
  *                    {"version", "node", "cluster", "seen_epoch", "boot_id", "capacity", "gpus",
  *                     "addr_mgmt", "addr_fabric", "fabric_mtu", "inventory": [{"session",
- *                     "attempt", "phase", "cluster", "epoch", "incarnation", "revision", "held", "gpus", "containers": [REPORT]}]}
- *   report           a container changed: {"report": REPORT}
+ *                     "attempt", "phase", "cluster", "epoch", "incarnation", "revision", "held",
+ * "gpus", "containers": [REPORT]}]} report           a container changed: {"report": REPORT}
  *   session_removed  nothing of it is left on this node: {"session", "attempt"}
  *   image_progress   {"image_id", "state": "fetching" | "ready" | "failed", "done", "total" (bytes,
  *                    0: not known), "text"}
@@ -22,9 +22,8 @@
  *   quarantine       a session the manager does not know: leave it running, keep it out of the way,
  *                    report it: {"cluster", "epoch", "session"}
  *   open_stream      dial a connection of its own for it (terminals and logs never delay the link):
- *                    {"id", "kind": "exec" | "log" | "tcp", "container", "command", "env", "root", "tty",
- *                     "rows", "cols", "offset", "since_usec", "follow", "timestamps", "port"}
- *   ping             {"seq"}
+ *                    {"id", "kind": "exec" | "log" | "tcp", "container", "command", "env", "root",
+ * "tty", "rows", "cols", "offset", "since_usec", "follow", "timestamps", "port"} ping {"seq"}
  */
 #ifndef WIRE_LINK_H
 #define WIRE_LINK_H
@@ -140,13 +139,13 @@ struct link_message {
     union {
         struct link_hello hello;
         struct report report;
-        struct link_removed removed;       /* LINK_SESSION_REMOVED */
-        struct link_image image;           /* LINK_IMAGE_PROGRESS */
-        struct link_ping ping;             /* LINK_PING, LINK_PONG */
+        struct link_removed removed; /* LINK_SESSION_REMOVED */
+        struct link_image image;     /* LINK_IMAGE_PROGRESS */
+        struct link_ping ping;       /* LINK_PING, LINK_PONG */
         struct link_welcome welcome;
-        struct assignment *assignment;     /* LINK_ASSIGN; heap */
-        struct link_session_order order;   /* LINK_REMOVE, LINK_QUARANTINE */
-        struct link_stream stream;         /* LINK_OPEN_STREAM */
+        struct assignment *assignment;   /* LINK_ASSIGN; heap */
+        struct link_session_order order; /* LINK_REMOVE, LINK_QUARANTINE */
+        struct link_stream stream;       /* LINK_OPEN_STREAM */
     };
 };
 
@@ -160,8 +159,8 @@ int image_state_parse(const char *text, enum image_state *ret);
  * "'hello': gpus[1]: 'model' is empty". A type that only the other side may send is an error like
  * one that is not known: "a manager does not send 'hello'".
  */
-int link_parse(const char *text, size_t len, enum link_side from, struct link_message **ret,
-    struct err *err);
+int link_parse(
+    const char *text, size_t len, enum link_side from, struct link_message **ret, struct err *err);
 /* Compact JSON text; heap. */
 char *link_text(const struct link_message *m);
 /* Free it and all that its members own (TAKE_PTR what is to be kept). */

@@ -13,8 +13,8 @@
 struct logframe {
     uint8_t channel; /* 1 stdout, 2 stderr, 0: the end */
     uint32_t len;
-    uint64_t next;   /* offset to go on at, behind this frame */
-    uint64_t usec;   /* real time at which it was written */
+    uint64_t next; /* offset to go on at, behind this frame */
+    uint64_t usec; /* real time at which it was written */
 };
 
 int logframe_append(struct buf *b, const struct logframe *f, const void *data);

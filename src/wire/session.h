@@ -43,8 +43,8 @@ int session_request_from_json(const json_t *body, struct session *ret, struct er
  *  "on_failure", "attempt", "exit_code" (null),
  *  "submitted", "placed", "started", "ended", "state_since", "deadline": RFC 3339, null: not yet,
  *  "containers": [{"id", "name", "role": "main" | "sub", "idx", "rank", "node" (null), "gpus": [0],
- *      "ip" (null), "state", "end" (null), "exit_code" (null; of "signal" its number), "text" (null),
- *      "started", "ended"}] by rank}
+ *      "ip" (null), "state", "end" (null), "exit_code" (null; of "signal" its number), "text"
+ * (null), "started", "ended"}] by rank}
  */
 json_t *session_to_json_public(const struct session *s);
 

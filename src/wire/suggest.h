@@ -5,7 +5,6 @@
 #include "base/err.h"
 
 /* -EINVAL "unknown member 'imgae'; did you mean 'image'?"; known: count names. */
-int suggest_unknown(
-    const char *key, const char *const *known, size_t count, struct err *err);
+int suggest_unknown(const char *key, const char *const *known, size_t count, struct err *err);
 
 #endif

@@ -5,8 +5,8 @@
  *   node n1 cpus=8 mem=32G gpus=4xh100 group=default drained state=unreachable bad=2 used=1:4G:0+1
  *   session a size=4 cpus=2 mem=4G gpus=1 model=h100 mode=single-node group=default
  *
- * bad: indexes of unhealthy GPUs, used: CPUs, memory and GPUs that something else holds; "+" between
- * several. gpus=2xh100+2xa100 gives two models, first one first.
+ * bad: indexes of unhealthy GPUs, used: CPUs, memory and GPUs that something else holds; "+"
+ * between several. gpus=2xh100+2xa100 gives two models, first one first.
  */
 #ifndef SIM_SCENARIO_H
 #define SIM_SCENARIO_H

@@ -26,16 +26,16 @@
 #include "wire/assignment.h"
 
 struct node_net {
-    char netns_dir[256];    /* RUN/netns */
-    char tag[9];            /* 1..8 of [a-z0-9]: told apart by it, several agents may share a network
-                               namespace; part of the nft table's name and of link names */
-    char fabric_addr[64];   /* local address of VXLAN traffic; IPv4 or IPv6 */
-    char fabric_dev[16];    /* the device that carries it: node_net_find_fabric */
-    uint32_t fabric_mtu;    /* of that device */
-    char **blocked;         /* CIDRs that sessions must not reach: the nodes' addresses (management
-                               and fabric networks), storage networks */
-    char **peers;           /* fabric addresses of all nodes: 4789/udp is taken from them only */
-    uint32_t uplink_base;   /* host byte order; 169.254.64.0 + 4 * index: a /30 for each edge */
+    char netns_dir[256];  /* RUN/netns */
+    char tag[9];          /* 1..8 of [a-z0-9]: told apart by it, several agents may share a network
+                             namespace; part of the nft table's name and of link names */
+    char fabric_addr[64]; /* local address of VXLAN traffic; IPv4 or IPv6 */
+    char fabric_dev[16];  /* the device that carries it: node_net_find_fabric */
+    uint32_t fabric_mtu;  /* of that device */
+    char **blocked;       /* CIDRs that sessions must not reach: the nodes' addresses (management
+                             and fabric networks), storage networks */
+    char **peers;         /* fabric addresses of all nodes: 4789/udp is taken from them only */
+    uint32_t uplink_base; /* host byte order; 169.254.64.0 + 4 * index: a /30 for each edge */
 };
 
 /* Fill fabric_dev and fabric_mtu from fabric_addr. -ENODEV when no device has it. */
@@ -65,21 +65,22 @@ void node_net_drain(int fd);
 /* index: 0..4095, unique among the edges of this node (the caller keeps it in its spec file). */
 /* The edge of a session: namespace, bridge, VXLAN with its forwarding entries, veth, filter. For
  * size 1 (peer_count 1) this makes the container's namespace itself. */
-int edge_make(const struct node_net *n, const struct assignment *a, uint32_t index,
-    struct err *err);
+int edge_make(
+    const struct node_net *n, const struct assignment *a, uint32_t index, struct err *err);
 /* One container's namespace with eth0 on the bridge: address from its peer entry, MTU, gateway
  * 169.254.1.1, static neighbour, sysctls (ip_unprivileged_port_start=0, ping_group_range, IPv6 off
  * unless the overlay carries it), loopback up. Nothing to do for size 1. */
-int edge_add_container(const struct node_net *n, const struct assignment *a, uint32_t rank,
-    struct err *err);
-/* All of a session: containers' namespaces too. Returns after the kernel has let go of the links. */
+int edge_add_container(
+    const struct node_net *n, const struct assignment *a, uint32_t rank, struct err *err);
+/* All of a session: containers' namespaces too. Returns after the kernel has let go of the links.
+ */
 int edge_remove(const struct node_net *n, const char *session_id, struct err *err);
 
 /* Where the namespace of a container is pinned: "NETNS_DIR/SESSION_ID.main1"; the edge's own is
  * "NETNS_DIR/SESSION_ID". */
 #define NETNS_PATH_MAX 384
-void edge_container_netns(const struct node_net *n, const char *session_id, const char *name,
-    char path[NETNS_PATH_MAX]);
+void edge_container_netns(
+    const struct node_net *n, const char *session_id, const char *name, char path[NETNS_PATH_MAX]);
 /* A socket that lives in the container's namespace: socket(2) there, used from here. Runs on the
  * calling thread, which is back in its own namespace when it returns. Returns the fd. */
 int edge_socket_in(const char *netns_path, int domain, int type);

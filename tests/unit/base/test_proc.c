@@ -140,8 +140,7 @@ TEST(no_descriptor_is_inherited_unless_named)
     assert_int_equal(pipe(fds), 0);
     assert_int_equal(write(fds[1], "hello", 5), 5);
     close(fds[1]);
-    assert_output(
-        (struct proc){.keep_fd = fds[0]}, "ls /proc/$$/fd; cat <&3", "0\n1\n2\n3\nhello");
+    assert_output((struct proc){.keep_fd = fds[0]}, "ls /proc/$$/fd; cat <&3", "0\n1\n2\n3\nhello");
     close(fds[0]);
     close(leak);
     close(high);
