@@ -598,7 +598,7 @@ def lone():
 
 
 def test_a_single_machine_with_lo_as_its_fabric(lone):
-    assert lone.h1.tool("fabric").stdout == "lo 65536\n"
+    assert lone.h1.tool("fabric").stdout == "lo 1500\n"
     lone.h1.tool("setup")
     s, c = Session(5, [lone.h1] * 2, 0), Session(6, [lone.h1], 0)
     s.up(0)
