@@ -140,7 +140,6 @@ def environment():
         "MUSTER_INIT": str(ROOT / "build/src/init/muster-init"),
         "MUSTER_GUEST": str(ROOT / "build/guest"),
         "CT_TOOL": str(BUILD / "tests/system/ct_tool"),
-        "CT_CALL": str(BUILD / "tests/system/ct_call"),
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
         "ASAN_OPTIONS": "detect_stack_use_after_return=1:abort_on_error=0",
         "PYTHONDONTWRITEBYTECODE": "1",

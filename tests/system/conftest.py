@@ -85,7 +85,7 @@ def nothing_left(request):
 
 
 @pytest.fixture(scope="session")
-def template():
+def template(nothing_left_of_all):
     """The state folder of a manager that knows the images, to be copied into new clusters."""
     before = leftovers.snapshot()
     folder = Path(tempfile.mkdtemp(prefix="muster-template-"))
@@ -149,7 +149,7 @@ def new_cluster(template):
 
 
 @pytest.fixture(scope="session")
-def shared_cluster(template):
+def shared_cluster(template, nothing_left_of_all):
     before = leftovers.snapshot()
     cluster = make_cluster(template, nodes=2, gpu="fake:h100:2")
     yield cluster
