@@ -84,11 +84,12 @@ void logkeep_start(struct agent *ag);
 void watch_container(struct ct *c);
 void unwatch_container(struct ct *c);
 
-/* ready.c (blocking): log in over SSH from inside the network namespace of one container to an
- * address; tries until it works, the deadline, or *cancel. */
+/* ready.c (blocking): log in over SSH to a container of this node from inside its own network
+ * namespace, as soon as its sshd listens; pid is a process of the container, ip its address there.
+ * Tries until it works, the deadline, or *cancel. */
 int ready_login(const struct rootfs_dirs *d, const char *netns_path, const char *container_id,
-    uint32_t ip, uint64_t deadline_usec, atomic_bool *cancel, struct err *err);
-/* One try of the same; a second or two at most. */
+    pid_t pid, uint32_t ip, uint64_t deadline_usec, atomic_bool *cancel, struct err *err);
+/* One try from there to any container of the session; a second or two at most. */
 int ready_try(const struct rootfs_dirs *d, const char *netns_path, const char *container_id,
     uint32_t ip, struct err *err);
 

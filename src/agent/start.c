@@ -89,7 +89,7 @@ static int run_container(void *arg, struct err *err)
     if (r == 0)
         r = runtime_state(&ag->rt, s->a->session, spec->id, &j->state, err);
     if (r == 0)
-        r = ready_login(&ag->rt.dirs, netns, spec->id, s->a->peers[spec->rank].ip,
+        r = ready_login(&ag->rt.dirs, netns, spec->id, j->state.pid, s->a->peers[spec->rank].ip,
             clock_mono_usec() + LOGIN_USEC, &s->cancel, err);
     if (r == 0)
         r = crash_point("container.after_login", err);

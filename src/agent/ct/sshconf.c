@@ -88,6 +88,7 @@ static void put_client_rules(struct buf *b)
         "    UserKnownHostsFile " SSHCONF_DIR "/known_hosts\n"
         "    GlobalKnownHostsFile /dev/null\n"
         "    StrictHostKeyChecking yes\n"
+        "    KexAlgorithms " SSHCONF_KEX "\n"
         "    UpdateHostKeys no\n"
         "    CheckHostIP no\n"
         "    PasswordAuthentication no\n"
