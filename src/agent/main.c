@@ -36,6 +36,7 @@ static void fill_dirs(struct agent *ag)
 {
     const struct agent_config *c = &ag->config;
     struct rootfs_dirs *d = &ag->rt.dirs;
+    _cleanup_free_ char *shim = proc_beside("muster-runtime");
 
     set(d->run, sizeof(d->run), "%s", c->run_dir);
     set(d->state, sizeof(d->state), "%s", c->state_dir);
@@ -43,6 +44,7 @@ static void fill_dirs(struct agent *ag)
     set(d->guest, sizeof(d->guest), "%s", c->guest_dir);
     set(d->gpu_dev, sizeof(d->gpu_dev), "%s/dev", c->run_dir);
     set(ag->rt.crun, sizeof(ag->rt.crun), "%s", c->crun);
+    set(ag->rt.shim, sizeof(ag->rt.shim), "%s", shim);
     set(ag->rt.conmon, sizeof(ag->rt.conmon), "%s", c->conmon);
     set(ag->rt.root, sizeof(ag->rt.root), "%s/crun", c->run_dir);
     set(ag->rt.cgroup, sizeof(ag->rt.cgroup), "%s", c->cgroup);
@@ -211,7 +213,13 @@ static int run(struct agent *ag, struct err *err)
 
 static int start(struct agent *ag, struct err *err)
 {
-    int r = make_folders(ag, err);
+    int r;
+
+    if (access(ag->rt.shim, X_OK) < 0)
+        return err_sys(err, -errno, "cannot run '%s', a part of muster-agent", ag->rt.shim);
+    r = runtime_open(&ag->rt, err);
+    if (r == 0)
+        r = make_folders(ag, err);
 
     if (r == 0)
         r = mountns_enter(ag->config.run_dir, err);

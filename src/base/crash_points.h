@@ -28,7 +28,6 @@ static const char *const crash_points[] = {
     "net.after_filter",
     "net.after_link",
     "net.after_port",
-    "container.after_start",
 };
 
 #endif

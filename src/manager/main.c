@@ -8,6 +8,7 @@
 #include "base/crash.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "manager/api.h"
 #include "manager/events.h"
 #include "manager/gateway.h"
@@ -78,23 +79,6 @@ static int make_folders(struct manager *m, struct err *err)
             return r;
     }
     return fs_mkdir_p(m->config.volumes_dir, 0711, err);
-}
-
-static void find_import_program(struct manager *m)
-{
-    char self[512];
-    ssize_t n;
-
-    if (m->config.import_program)
-        return;
-    n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (n < 0)
-        n = 0;
-    self[n] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = '\0';
-    m->config.import_program = xasprintf("%s/muster-import", self);
 }
 
 static void on_signal(uv_signal_t *h, int signo)
@@ -199,7 +183,8 @@ int main(int argc, char **argv)
     m.loop = &loop;
     list_init(&m.watchers);
     list_init(&m.waiters);
-    find_import_program(&m);
+    if (!m.config.import_program)
+        m.config.import_program = proc_beside("muster-import");
     r = run(&m, &err);
     if (r < 0)
         log_err("%s", err_text(&err));

@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = os.environ.get("CT_TOOL", str(ROOT / "build/tests/system/ct_tool"))
+SHIM = str(Path(TOOL).parents[2] / "src/agent/muster-runtime")
 INIT = os.environ.get("MUSTER_INIT", str(ROOT / "build/src/init/muster-init"))
 CALL = os.environ.get("CT_CALL", str(ROOT / "build/tests/system/ct_call"))
 SLOW = float(os.environ.get("MUSTER_SLOW", "1"))  # how much longer to wait, for emulated machines
@@ -166,7 +167,7 @@ class Session:
         }
         assignment.update(more)
         self.config = {"run": str(node.run_dir), "state": str(node.state_dir), "blobs": str(node.images.folder),
-                       "guest": str(node.guest), "cgroup": node.cgroup, "gpus": gpu_spec, "pids_max": pids_max,
+                       "guest": str(node.guest), "shim": SHIM, "cgroup": node.cgroup, "gpus": gpu_spec, "pids_max": pids_max,
                        "forbid": forbid, "assignment": assignment}
         self.config_file = node.base / f"{self.id}.json"
         self.write()

@@ -318,6 +318,7 @@ static void read_runtime(struct tool *t)
     snprintf(rt->dirs.gpu_dev, sizeof(rt->dirs.gpu_dev), "%.200s/dev", rt->dirs.run);
     snprintf(rt->root, sizeof(rt->root), "%.200s/crun", rt->dirs.run);
     STR_SET(rt->crun, json_str_or(c, "crun", "/usr/bin/crun"));
+    STR_SET(rt->shim, json_str_or(c, "shim", ""));
     STR_SET(rt->conmon, json_str_or(c, "conmon", "/usr/bin/conmon"));
     STR_SET(rt->cgroup, json_str_or(c, "cgroup", "muster/test"));
     STR_SET(rt->seccomp, json_str_or(c, "seccomp", "/usr/share/containers/seccomp.json"));
@@ -337,7 +338,9 @@ static int setup(struct tool *t, const char *path, struct err *err)
     if (r < 0)
         return r;
     read_runtime(t);
-    r = assignment_from_json(json_object_get(t->config, "assignment"), &t->a, err);
+    r = runtime_open(&t->rt, err);
+    if (r == 0)
+        r = assignment_from_json(json_object_get(t->config, "assignment"), &t->a, err);
     if (r == 0)
         r = mountns_enter(t->rt.dirs.run, err);
     if (r == 0)
@@ -356,6 +359,7 @@ static int run(struct tool *t, int argc, char **argv, struct err *err)
 static void tool_done(struct tool *t)
 {
     json_decref(t->config);
+    runtime_close(&t->rt);
     assignment_free(t->a);
     free(t->gpus);
 }

@@ -16,7 +16,7 @@ MANAGER_START = ["reply.after_commit", "place.after_commit", "barrier.after_comm
 MANAGER_END = ["stop.after_commit"]
 AGENT_START = ["agent.after_spec", "agent.after_phase", "agent.after_barrier",
                "container.after_mount", "container.after_files", "container.after_create",
-               "container.before_start", "container.after_start", "container.after_login",
+               "container.before_start", "container.after_login",
                "net.after_filter", "net.after_link", "net.after_port"]
 AGENT_END = ["remove.after_runtime", "remove.after_edge"]
 FAST = {"place.after_commit", "barrier.after_commit", "stop.after_commit", "agent.after_spec",

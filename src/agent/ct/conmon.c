@@ -67,7 +67,7 @@ static char **command(const struct runtime *rt, const char *id, const char *name
     add(&argv, "--cid", id);
     add(&argv, "--cuuid", id);
     add(&argv, "--name", name);
-    add(&argv, "--runtime", rt->crun);
+    add(&argv, "--runtime", rt->shim);
     add_path(&argv, "--bundle", rt, id, "bundle");
     add_path(&argv, "--container-pidfile", rt, id, "pid");
     add_path(&argv, "--conmon-pidfile", rt, id, "conmon.pid");
@@ -78,6 +78,7 @@ static char **command(const struct runtime *rt, const char *id, const char *name
     add(&argv, "--log-level", "error");
     strv_push(&argv, "--full-attach");
     strv_push(&argv, "--no-sync-log");
+    add(&argv, "--runtime-arg", rt->crun);
     add(&argv, "--runtime-arg", "--root");
     add(&argv, "--runtime-arg", rt->root);
     add(&argv, "--runtime-arg", "--cgroup-manager=cgroupfs");

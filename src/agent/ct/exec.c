@@ -96,6 +96,7 @@ int runtime_exec_argv(const struct runtime *rt, const char *container_id, const 
         r = write_spec(rt, container_id, path, spec, err);
     if (r < 0)
         return r;
+    strv_push(&argv, rt->shim);
     strv_push(&argv, rt->crun);
     strv_push(&argv, "--root");
     strv_push(&argv, rt->root);

@@ -9,7 +9,6 @@
 
 #include "agent/ct/cgroup.h"
 #include "agent/ct/paths.h"
-#include "agent/ct/seccomp.h"
 #include "base/strv.h"
 
 #define INIT_PATH "/opt/muster/bin/muster-init"
@@ -192,14 +191,14 @@ static json_t *resources(
 }
 
 static json_t *linux_part(const struct runtime *rt, const struct assignment *a, const char *id,
-    const char *netns_path, const struct runtime_extra *extra, json_t *seccomp)
+    const char *netns_path, const struct runtime_extra *extra)
 {
     _cleanup_free_ char *group = oci_cgroup(rt, a->session, id);
     _cleanup_free_ char *cgroup = xasprintf("/%s", group);
 
     return json_pack("{s:o, s:o, s:o, s:o, s:s, s:O, s:o, s:o}", "namespaces",
         namespaces(netns_path), "uidMappings", id_map(&a->user), "gidMappings", id_map(&a->user),
-        "resources", resources(rt, a, extra), "cgroupsPath", cgroup, "seccomp", seccomp,
+        "resources", resources(rt, a, extra), "cgroupsPath", cgroup, "seccomp", rt->filter,
         "maskedPaths", words(masked_paths), "readonlyPaths", words(readonly_paths));
 }
 
@@ -208,23 +207,23 @@ int runtime_config(const struct runtime *rt, const struct assignment *a,
     json_t **ret, struct err *err)
 {
     static const struct runtime_extra none = {0};
-    _cleanup_(json_decrefp) json_t *seccomp = NULL;
     char root[CT_PATH_MAX];
     json_t *doc;
-    int r;
 
     if (a->each.mem == 0 || a->each.cpu_milli == 0 || a->each.mem > INT64_MAX)
         return err_set(err, -EINVAL, "a container needs CPU and memory");
-    r = seccomp_load(rt->seccomp, oci_capabilities, &seccomp, err);
-    if (r < 0)
-        return r;
     extra = extra ? extra : &none;
     doc = json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o}", "ociVersion", "1.0.2", "process",
         process(), "root", "path", ct_run_path(&rt->dirs, c->id, "merged", root), "readonly", 0,
         "hostname", c->name, "mounts", mounts(rt, a, c->id, extra), "linux",
-        linux_part(rt, a, c->id, netns_path, extra, seccomp));
+        linux_part(rt, a, c->id, netns_path, extra));
     if (!doc)
         return err_set(err, -EINVAL, "the container's configuration is not valid UTF-8");
+    /* Beside linux.seccomp, not instead of it: a runtime that does not know the word still filters.
+     */
+    if (rt->filter_bpf)
+        json_object_set_new(
+            doc, "annotations", json_pack("{s:s}", "run.oci.seccomp_bpf_data", rt->filter_bpf));
     *ret = doc;
     return 0;
 }

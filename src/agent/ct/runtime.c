@@ -1,11 +1,11 @@
 /*
- * Starting and removing containers. A start is repeated by a later agent until it says yes, so each
- * step first looks at what is there:
+ * Starting and removing containers. A start is repeated by a later agent until it says yes, so it
+ * first looks at what is there:
  *
- *   nothing, or a part that never became a container   remove it, create, start
- *   created (an agent died before "start")             start
+ *   nothing, or a part that never became a container   remove it, start
  *   running                                            nothing to do
- *   ended                                              -EEXIST: it is never started twice
+ *   ended before the barrier                           remove it, start
+ *   ended after the barrier                            -EEXIST: a command is never started twice
  */
 #include "agent/ct/runtime.h"
 
@@ -19,6 +19,8 @@
 #include "agent/ct/mnt.h"
 #include "agent/ct/oci.h"
 #include "agent/ct/paths.h"
+#include "agent/ct/seccomp.h"
+#include "agent/ct/seccomp_bpf.h"
 #include "agent/ct/state.h"
 #include "agent/ct/sysfs.h"
 #include "agent/ct/volume.h"
@@ -33,21 +35,33 @@
 #define KILL_WAIT_USEC (10 * USEC_PER_SEC)
 #define LOG_WAIT_USEC (10 * USEC_PER_SEC)
 #define CGROUP_WAIT_USEC (2 * USEC_PER_SEC)
-#define STARTED_FILE "started"
-#define STARTING_FILE "starting"
+
+int runtime_open(struct runtime *rt, struct err *err)
+{
+    int r = seccomp_load(rt->seccomp, oci_capabilities, &rt->filter, err);
+
+    if (r < 0)
+        return r;
+    r = seccomp_bpf(rt->filter, &rt->filter_bpf, err);
+    if (r == -ENOTSUP)
+        r = 0; /* the runtime compiles it */
+    return r < 0 ? err_prefix(err, "seccomp profile '%s'", rt->seccomp) : 0;
+}
+
+void runtime_close(struct runtime *rt)
+{
+    json_decref(TAKE_PTR(rt->filter));
+    free(TAKE_PTR(rt->filter_bpf));
+}
 
 /* Run the OCI runtime with its fixed arguments and these. */
 static int run_runtime(
     const struct runtime *rt, const char *verb, const char *option, const char *id, struct err *err)
 {
-    const char *argv[] = {
-        rt->crun, "--root", rt->root, "--cgroup-manager=cgroupfs", verb, option, id, NULL};
+    const char *argv[] = {rt->shim, rt->crun, "--root", rt->root, "--cgroup-manager=cgroupfs", verb,
+        option, id, NULL};
     struct proc p = {.argv = argv};
 
-    if (!option) {
-        argv[5] = id;
-        argv[6] = NULL;
-    }
     return proc_run(&p, NULL, err);
 }
 
@@ -101,20 +115,6 @@ static int make_extra_points(const struct runtime *rt, const struct assignment *
     return r;
 }
 
-static int mark(const struct runtime *rt, const char *id, const char *file, struct err *err)
-{
-    char path[CT_PATH_MAX];
-
-    return fs_write(ct_run_path(&rt->dirs, id, file, path), "", 0, 0600, err);
-}
-
-static bool is_marked(const struct runtime *rt, const char *id, const char *file)
-{
-    char path[CT_PATH_MAX];
-
-    return fs_exists(ct_run_path(&rt->dirs, id, file, path));
-}
-
 static int create(const struct runtime *rt, const struct assignment *a,
     const struct assigned_container *c, const char *netns_path, const struct runtime_extra *extra,
     struct err *err)
@@ -133,35 +133,6 @@ static int create(const struct runtime *rt, const struct assignment *a,
     if (r == 0)
         r = state_write_init(rt, c->id, pid, err);
     return r < 0 ? r : crash_point("container.after_create", err);
-}
-
-/* Asked only where files do not say it. */
-static bool is_running(const struct runtime *rt, const char *id)
-{
-    const char *argv[] = {rt->crun, "--root", rt->root, "state", id, NULL};
-    _cleanup_(buf_done) struct buf out = BUF_INIT(65536);
-    _cleanup_(json_decrefp) json_t *doc = NULL;
-    struct proc p = {.argv = argv, .out = &out};
-
-    if (proc_run(&p, NULL, NULL) < 0 || json_parse(out.data, out.len, 65536, &doc, NULL) < 0)
-        return false;
-    return str_eq(json_str_or(doc, "status", ""), "running");
-}
-
-/* Marked before and after: an agent that dies between the two leaves one that may run or not. */
-static int start(const struct runtime *rt, const char *id, struct err *err)
-{
-    bool again = is_marked(rt, id, STARTING_FILE);
-    int r;
-
-    if (is_marked(rt, id, STARTED_FILE))
-        return 0;
-    r = mark(rt, id, STARTING_FILE, err);
-    if (r == 0 && !(again && is_running(rt, id)))
-        r = run_runtime(rt, "start", NULL, id, err);
-    if (r == 0)
-        r = crash_point("container.after_start", err);
-    return r < 0 ? r : mark(rt, id, STARTED_FILE, err);
 }
 
 static void pause_5_msec(void)
@@ -184,9 +155,8 @@ static bool has_run(const struct runtime *rt, const char *id)
 {
     struct init_record record;
 
-    return is_marked(rt, id, STARTED_FILE) ||
-        (rootfs_read_record(&rt->dirs, id, &record, NULL) == 0 &&
-            (record.started || record.start_failed));
+    return rootfs_read_record(&rt->dirs, id, &record, NULL) == 0 &&
+        (record.started || record.start_failed);
 }
 
 /* Whether there is a container to go on with; what is no use is taken away. */
@@ -225,13 +195,12 @@ int runtime_start(const struct runtime *rt, const struct assignment *a,
         r = look(rt, a, c->id, &lives, err);
     if (r == 0 && !lives)
         r = create(rt, a, c, netns_path, extra, err);
-    return r < 0 ? r : start(rt, c->id, err);
+    return r;
 }
 
 static int remove_files(const struct runtime *rt, const char *id, struct err *err)
 {
-    static const char *const files[] = {
-        "pid", "conmon.pid", "init", "sync", STARTED_FILE, STARTING_FILE};
+    static const char *const files[] = {"pid", "conmon.pid", "init", "sync"};
     char path[CT_PATH_MAX];
     int r;
 

@@ -15,11 +15,18 @@
 struct runtime {
     struct rootfs_dirs dirs;
     char crun[256], conmon[256]; /* programs */
+    char shim[256];              /* the program muster-runtime, which runs crun */
     char root[256];              /* RUN/crun: --root of the runtime */
     char cgroup[256];            /* "muster/TAG", relative to the hierarchies' roots */
     char seccomp[256];           /* profile (containers-common form: names, archMap, includes) */
     uint64_t pids_max;           /* per container; default 32768 */
+    json_t *filter;              /* the profile as OCI has it, for every container; runtime_open */
+    char *filter_bpf;            /* the same, compiled, in base64 (seccomp_bpf.h); NULL: not */
 };
+
+/* Read the seccomp profile: before anything else of here, once. */
+int runtime_open(struct runtime *rt, struct err *err);
+void runtime_close(struct runtime *rt);
 
 struct device {
     char host_path[256]; /* device node on the node */
@@ -35,13 +42,13 @@ struct runtime_extra { /* what GPU injection adds */
 };
 
 /* The OCI configuration (runtime-spec 1.0) of a container whose root and network namespace are
- * made. Pure but for reading the seccomp profile. Owned by the caller. */
+ * made. Pure. Owned by the caller. */
 int runtime_config(const struct runtime *rt, const struct assignment *a,
     const struct assigned_container *c, const char *netns_path, const struct runtime_extra *extra,
     json_t **ret, struct err *err);
 
 /* Write bundle/config.json, mount the container's own sysfs (mounted inside its network namespace,
- * bound read-only), conmon + crun create + crun start: muster-init runs. The log is
+ * bound read-only), conmon + crun run: muster-init runs. The log is
  * STATE/log/CONTAINER_ID (conmon's k8s-file format, not limited by conmon), the exit file
  * RUN/exit/CONTAINER_ID. */
 int runtime_start(const struct runtime *rt, const struct assignment *a,

@@ -11,6 +11,7 @@
  * end).
  */
 int seccomp_convert(const json_t *profile, const char *const *caps, json_t **ret, struct err *err);
+/* The same from a file. */
 int seccomp_load(const char *path, const char *const *caps, json_t **ret, struct err *err);
 
 #endif

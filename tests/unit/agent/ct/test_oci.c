@@ -14,15 +14,17 @@ static int setup(void **state UNUSED)
         .cgroup = "muster/x",
         .pids_max = 321,
         .crun = "/usr/bin/crun",
+        .shim = "/usr/bin/muster-runtime",
         .root = "/run/m/crun"};
     snprintf(path, sizeof(path), "%s/seccomp.json", dir);
     unit_write(path, "{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": []}");
     snprintf(rt.seccomp, sizeof(rt.seccomp), "%s", path);
-    return 0;
+    return runtime_open(&rt, NULL);
 }
 
 static int teardown(void **state UNUSED)
 {
+    runtime_close(&rt);
     unit_dir_done(dir);
     return 0;
 }
@@ -127,20 +129,38 @@ TEST(devices_are_bound_and_allowed_one_by_one)
     json_decref(doc);
 }
 
-TEST(a_container_without_memory_or_profile_is_refused)
+TEST(a_container_without_memory_is_refused)
 {
     struct assignment a = fixture;
-    struct runtime no_profile = rt;
     struct err err;
     json_t *doc = NULL;
 
     a.each.mem = 0;
     assert_fails(runtime_config(&rt, &a, &fixture_container, "/n", NULL, &doc, &err), &err, -EINVAL,
         "a container needs CPU and memory");
-    snprintf(no_profile.seccomp, sizeof(no_profile.seccomp), "/nonexistent");
-    assert_int_equal(
-        runtime_config(&no_profile, &fixture, &fixture_container, "/n", NULL, &doc, &err), -ENOENT);
     assert_null(doc);
+}
+
+TEST(without_a_seccomp_profile_nothing_starts)
+{
+    struct runtime no_profile = rt;
+    struct err err;
+
+    snprintf(no_profile.seccomp, sizeof(no_profile.seccomp), "/nonexistent");
+    assert_fails(runtime_open(&no_profile, &err), &err, -ENOENT,
+        "seccomp profile '/nonexistent': cannot open '/nonexistent': No such file or directory");
+}
+
+TEST(the_filter_is_given_compiled_and_as_rules)
+{
+    json_t *doc = config(NULL);
+    const char *bpf = json_str_or(
+        json_object_get(doc, "annotations"), "run.oci.seccomp_bpf_data", "");
+
+    assert_non_null(rt.filter);
+    assert_true(json_equal(json_object_get(json_object_get(doc, "linux"), "seccomp"), rt.filter));
+    assert_string_equal(bpf, rt.filter_bpf);
+    json_decref(doc);
 }
 
 static json_t *exec_spec(const struct exec_spec *spec)
@@ -152,10 +172,11 @@ static json_t *exec_spec(const struct exec_spec *spec)
     snprintf(rt.dirs.run, sizeof(rt.dirs.run), "%s", dir);
     assert_ok(runtime_exec_argv(&rt, CONTAINER_ID, "step-1", spec, &argv, &err), &err);
     snprintf(path, sizeof(path), "%s/exec/step-1.json", dir);
-    assert_string_equal(argv[0], "/usr/bin/crun");
-    assert_string_equal(argv[6], path);
-    assert_string_equal(argv[7], CONTAINER_ID);
-    assert_null(argv[8]);
+    assert_string_equal(argv[0], "/usr/bin/muster-runtime");
+    assert_string_equal(argv[1], "/usr/bin/crun");
+    assert_string_equal(argv[7], path);
+    assert_string_equal(argv[8], CONTAINER_ID);
+    assert_null(argv[9]);
     text = unit_read(path);
     assert_ok(json_parse(text, strlen(text), 1 << 20, &doc, &err), &err);
     runtime_exec_done(&rt, "step-1");
@@ -214,7 +235,9 @@ int main(void)
         OCI_TEST(ids_and_namespaces_are_the_containers_own),
         OCI_TEST(the_mounts_lie_in_their_order),
         OCI_TEST(devices_are_bound_and_allowed_one_by_one),
-        OCI_TEST(a_container_without_memory_or_profile_is_refused),
+        OCI_TEST(a_container_without_memory_is_refused),
+        OCI_TEST(without_a_seccomp_profile_nothing_starts),
+        OCI_TEST(the_filter_is_given_compiled_and_as_rules),
         OCI_TEST(a_step_runs_as_work_with_no_capability),
         OCI_TEST(a_login_shell_of_root_is_roots),
         OCI_TEST(an_exec_id_that_is_a_path_is_refused),
