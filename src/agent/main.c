@@ -3,6 +3,7 @@
  * thread; everything else is made in order and undone in reverse. Containers go on without it.
  */
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
@@ -267,6 +268,7 @@ int main(int argc, char **argv)
                                                   : LOG_FORMAT_AUTO;
     log_setup("muster-agent", level, format);
     signal(SIGPIPE, SIG_IGN);
+    mallopt(M_ARENA_MAX, 2); /* not one for each worker thread that ever ran */
     umask(0022);
     if (geteuid() != 0) {
         log_err("the agent needs to be root: it makes containers, mounts and networks");

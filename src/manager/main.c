@@ -2,6 +2,7 @@
  * musterd: puts the manager together. Everything is made here in order and undone in reverse; what
  * it does is in the files beside.
  */
+#include <malloc.h>
 #include <signal.h>
 
 #include "base/clock.h"
@@ -178,6 +179,7 @@ int main(int argc, char **argv)
                                                  : LOG_FORMAT_AUTO;
     log_setup("musterd", level, format);
     signal(SIGPIPE, SIG_IGN);
+    mallopt(M_ARENA_MAX, 2); /* not one for each worker thread that ever ran */
     umask(0022);
     uv_loop_init(&loop);
     m.loop = &loop;
