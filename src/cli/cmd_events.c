@@ -10,6 +10,7 @@
 
 #define EVENT_MAX ((size_t)4 << 20)
 #define SUMMARY_MAX 300
+#define SEQ_ALL UINT64_MAX
 
 struct events_opts {
     struct cli_common common;
@@ -31,7 +32,7 @@ struct stream {
     struct cli *cli;
     struct patience patience;
     struct buf have;
-    uint64_t revision, seq; /* of the last event printed */
+    uint64_t revision, seq; /* of the last event printed; SEQ_ALL: the whole revision is behind */
     char type[64];
     uint64_t id_revision, id_seq;
     char *data;
@@ -39,13 +40,13 @@ struct stream {
     char error[512];
 };
 
-/* "REVISION.N" */
+/* "REVISION.N", or "REVISION" for all of it */
 static void read_id(struct stream *st, const char *text)
 {
     char *end;
 
     st->id_revision = strtoull(text, &end, 10);
-    st->id_seq = *end == '.' ? strtoull(end + 1, NULL, 10) : 0;
+    st->id_seq = *end == '.' ? strtoull(end + 1, NULL, 10) : SEQ_ALL;
 }
 
 static void print_event(struct stream *st)
@@ -77,8 +78,9 @@ static void event_done(struct stream *st)
         st->failed = true;
         (void)json_parse(st->data, strlen(st->data), EVENT_MAX, &e, NULL);
         snprintf(st->error, sizeof(st->error), "%s", json_str_or(e, "message", "failed"));
-    } else if (st->data && is_new) {
-        print_event(st);
+    } else if (is_new) {
+        if (st->data)
+            print_event(st);
         st->revision = st->id_revision;
         st->seq = st->id_seq;
     }
@@ -126,11 +128,14 @@ static int once(struct stream *st, const struct events_opts *o, bool first, stru
     _cleanup_free_ char *text = NULL;
 
     buf_printf(&path, "/v1/events?follow=%d", o->follow);
-    /* Coming back: the revision that may have been cut in two is asked for again. */
-    if (!first && st->revision > 0)
-        buf_printf(&path, "&after=%llu", (unsigned long long)st->revision - 1);
-    else if (o->after || !o->follow)
+    /* Coming back: the cut may have been inside a revision. */
+    if (!first && st->revision > 0) {
+        buf_printf(&path, "&after=%llu", (unsigned long long)st->revision);
+        if (st->seq != SEQ_ALL)
+            buf_printf(&path, ".%llu", (unsigned long long)st->seq);
+    } else if (o->after || !o->follow) {
         buf_printf(&path, "&after=%llu", (unsigned long long)o->after);
+    }
     text = buf_take(&path);
     call.path = text;
     buf_done(&st->have);

@@ -21,6 +21,7 @@ struct watcher {
     struct request *rq;
     char owner[NAME_MAX_LEN + 1]; /* "" sees all */
     uint64_t last_revision;
+    uint64_t seen_revision, seen_seq; /* the last event that it had before: inside a revision */
     uint64_t spoke_usec;
 };
 
@@ -77,7 +78,9 @@ static int replay_event(void *arg, const struct store_event *e)
 {
     struct replay *r = arg;
 
-    if (may_hear(r->w, e))
+    bool seen = e->revision == r->w->seen_revision && e->seq <= r->w->seen_seq;
+
+    if (may_hear(r->w, e) && !seen)
         write_event(r->w, e);
     r->last = e->revision;
     r->count++;
@@ -99,8 +102,11 @@ static int replay(struct watcher *w, uint64_t after, struct err *err)
     return code;
 }
 
-/* "after=" or Last-Event-ID ("REVISION.SEQ"); none: from now. */
-static int wanted_revision(struct call *c, uint64_t *ret)
+/*
+ * Where to begin, from "after=" or Last-Event-ID: "REVISION" (all of it was seen) or "REVISION.N"
+ * (its events up to N were); none: from now. *ret: after which whole revision.
+ */
+static int wanted_revision(struct call *c, struct watcher *w, uint64_t *ret)
 {
     const char *text = request_query(c->rq, "after");
     char number[24];
@@ -116,7 +122,21 @@ static int wanted_revision(struct call *c, uint64_t *ret)
         return -EINVAL;
     memcpy(number, text, n);
     number[n] = '\0';
-    return str_to_u64(number, INT64_MAX, ret);
+    if (str_to_u64(number, INT64_MAX, ret) < 0)
+        return -EINVAL;
+    if (!text[n] || *ret == 0)
+        return 0;
+    w->seen_revision = (*ret)--;
+    return str_to_u64(text + n + 1, INT64_MAX, &w->seen_seq);
+}
+
+/* A client that is cut off before its first event comes back to where it was. */
+static void write_position(struct watcher *w)
+{
+    char text[64];
+    int n = snprintf(text, sizeof(text), "id: %llu\n\n", (unsigned long long)w->last_revision);
+
+    request_write(w->rq, text, (size_t)n);
 }
 
 void api_event_list(struct call *c)
@@ -128,11 +148,12 @@ void api_event_list(struct call *c)
     uint64_t after;
     int r;
 
-    if (wanted_revision(c, &after) < 0) {
+    w = xnew(struct watcher);
+    if (wanted_revision(c, w, &after) < 0) {
+        free(w);
         reply_error(c, 400, "bad_query", "'after' must be a revision, a whole number");
         return;
     }
-    w = xnew(struct watcher);
     w->m = c->m;
     if (!call_is_admin(c))
         STR_SET(w->owner, c->user->name);
@@ -157,6 +178,7 @@ void api_event_list(struct call *c)
         request_end(rq);
         return;
     }
+    write_position(w);
     list_append(&w->m->watchers, &w->node);
 }
 
