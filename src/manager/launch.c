@@ -551,18 +551,42 @@ void launch_node_lost(struct manager *m, struct mnode *n, const char *why)
 }
 
 /* A node comes and goes: its sessions say so, and change nothing else. */
-void launch_node_reachable(struct manager *m, const struct mnode *n, bool reachable)
+/* "n1, n3": the session's nodes that cannot be reached; "" when there is none. */
+static void unreachable_nodes(struct manager *m, const struct session *s, char *text, size_t size)
 {
+    size_t used = 0;
+
+    text[0] = '\0';
+    map_for_each (e, &m->nodes) {
+        const struct mnode *n = e->value;
+
+        if (n->node.state != NODE_UNREACHABLE || !on_node(s, n) || used >= size)
+            continue;
+        used += (size_t)snprintf(
+            text + used, size - used, "%s%s", used > 0 ? ", " : "", n->node.name);
+    }
+}
+
+/* The node's state has changed: what its sessions say of it. */
+void launch_node_reachable(struct manager *m, const struct mnode *n)
+{
+    char names[200], reason[sizeof(((struct session *)0)->reason)];
+
     map_for_each (e, &m->sessions) {
         struct session *s = e->value;
         bool said = str_eq(s->reason_code, "node_unreachable");
-        if (!on_node(s, n) || s->state == SESSION_STOPPING || said != reachable)
+
+        if (!on_node(s, n) || s->state == SESSION_STOPPING)
             continue;
-        STR_SET(s->reason_code, reachable ? "" : "node_unreachable");
-        s->reason[0] = '\0';
-        if (!reachable)
-            snprintf(s->reason, sizeof(s->reason),
-                "node %s is unreachable; what runs there is kept", n->node.name);
+        unreachable_nodes(m, s, names, sizeof(names));
+        reason[0] = '\0';
+        if (names[0])
+            snprintf(
+                reason, sizeof(reason), "node %s is unreachable; what runs there is kept", names);
+        if (!said && !names[0])
+            continue;
+        STR_SET(s->reason_code, names[0] ? "node_unreachable" : "");
+        STR_SET(s->reason, reason);
         session_save(m, s);
     }
 }

@@ -29,7 +29,8 @@ void launch_report(struct manager *m, struct mnode *n, const struct report *r);
 void launch_removed(struct manager *m, struct mnode *n, const char *session, uint32_t attempt);
 /* The node's containers are no more: it rebooted, forgot them, or was declared lost. */
 void launch_node_lost(struct manager *m, struct mnode *n, const char *why);
-void launch_node_reachable(struct manager *m, const struct mnode *n, bool reachable);
+/* The node can or cannot be reached any more: its sessions say so. */
+void launch_node_reachable(struct manager *m, const struct mnode *n);
 /* Deadlines and time limits. */
 void launch_tick(struct manager *m, uint64_t now_usec);
 /* What the node should have of the session, NULL when nothing. */

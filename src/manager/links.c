@@ -102,7 +102,7 @@ static void node_set(struct manager *m, struct mnode *n, enum node_state state)
     snprintf(event, sizeof(event), "node.%s", node_state_name(state));
     log_info("node %s: %s", n->node.name, node_state_name(state));
     node_save(m, n, event);
-    launch_node_reachable(m, n, state == NODE_UP);
+    launch_node_reachable(m, n);
     pass_want(m);
 }
 
