@@ -259,8 +259,10 @@ static int spawn(struct exec *x, struct ct *c, struct err *err)
 {
     struct stream *st = x->st;
     char **env = strv_copy(c->spec->env), **argv = NULL;
-    struct exec_spec spec = {
-        .root = st->order.root, .tty = st->order.tty, .command = st->order.command};
+    struct exec_spec spec = {.root = st->order.root,
+        .tty = st->order.tty,
+        .command = st->order.command,
+        .cwd = st->order.workdir[0] ? st->order.workdir : NULL};
     struct proc p = {0};
     int r;
 

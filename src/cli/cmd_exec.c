@@ -38,27 +38,18 @@ const struct opt exec_options[] = {
     { "env", OPT_STRV, offsetof(struct exec_opts, env), NULL, "NAME[=VALUE]",
       "set a variable; may be given several times", 'e', true },
     { "workdir", OPT_STR, offsetof(struct exec_opts, workdir), NULL, "PATH",
-      "start in this folder (by the container's sh)", 'w', true },
+      "start in this folder", 'w', true },
     CLI_COMMON_OPTIONS(struct exec_opts)
 };
 /* clang-format on */
 
-/* The API has no folder to start in: a shell goes there first. */
-static json_t *command_json(const char *workdir, int count, char **words)
+static json_t *command_json(int count, char **words)
 {
     json_t *list;
 
-    if (count == 0 && !workdir)
+    if (count == 0)
         return json_null();
     list = json_array();
-    if (workdir) {
-        json_array_append_new(list, json_string("sh"));
-        json_array_append_new(list, json_string("-c"));
-        json_array_append_new(list,
-            json_string(count ? "cd -- \"$0\" && exec \"$@\""
-                              : "cd -- \"$0\" && exec \"${SHELL:-sh}\" -l"));
-        json_array_append_new(list, json_string(workdir));
-    }
     for (int i = 0; i < count; i++)
         if (json_array_append_new(list, json_string(words[i])) < 0) {
             json_decref(list);
@@ -71,7 +62,7 @@ static int head_json(
     const struct exec_opts *o, bool tty, int count, char **words, json_t **ret, struct err *err)
 {
     _cleanup_(json_decrefp) json_t *head = json_object();
-    json_t *env = json_object(), *command = command_json(o->workdir, count, words);
+    json_t *env = json_object(), *command = command_json(count, words);
     char **variables = o->env;
     int r = 0;
 
@@ -79,6 +70,10 @@ static int head_json(
     if (!command)
         return err_set(err, -EINVAL, "the command is not UTF-8");
     json_object_set_new(head, "command", command);
+    while (o->workdir && strlen(o->workdir) > 1 && str_ends(o->workdir, "/"))
+        o->workdir[strlen(o->workdir) - 1] = '\0';
+    if (o->workdir && json_object_set_new(head, "workdir", json_string(o->workdir)) < 0)
+        return err_set(err, -EINVAL, "the folder's name is not UTF-8");
     json_set_bool(head, "root", str_eq(o->user, "root"));
     json_set_bool(head, "tty", tty);
     strv_for_each (text, variables)

@@ -1,6 +1,6 @@
 /*
- * muster-init [--etc DIR] | --version. Refuses to be anything but process 1: it signals everybody
- * it can see when it stops.
+ * muster-init [--etc DIR] | step DIR COMMAND... | --version. But for a step, it refuses to be
+ * anything but process 1: it signals everybody it can see when it stops.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 
 #include "base/banned.h"
 #include "init/init.h"
+#include "init/step.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -16,7 +17,7 @@
 
 static int usage(void)
 {
-    fputs("usage: muster-init [--etc DIR] | --version\n", stderr);
+    fputs("usage: muster-init [--etc DIR] | step DIR COMMAND... | --version\n", stderr);
     return INIT_EXIT_BAD_PLAN;
 }
 
@@ -28,6 +29,8 @@ int main(int argc, char **argv)
         puts("muster-init " MUSTER_VERSION);
         return 0;
     }
+    if (argc >= 4 && strcmp(argv[1], "step") == 0)
+        return step_run(argv[2], argv + 3);
     if (argc == 3 && strcmp(argv[1], "--etc") == 0)
         etc = argv[2];
     else if (argc != 1)

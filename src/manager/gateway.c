@@ -14,6 +14,7 @@
 #include "manager/api.h"
 #include "manager/links.h"
 #include "manager/state.h"
+#include "model/path.h"
 #include "wire/logframe.h"
 
 #define AGENT_WAIT_USEC (10 * USEC_PER_SEC)
@@ -224,12 +225,18 @@ static int exec_head_from_json(const json_t *head, struct link_stream *ret, stru
     const json_t *command = json_object_get(head, "command");
     json_t *env = json_object_get(head, "env");
     const char *term = json_str_or(head, "term", "");
-    int r = 0;
+    const char *workdir = json_str_or(head, "workdir", "");
+    int r = workdir[0] ? path_check("'workdir'", workdir, err) : 0;
 
     ret->root = json_bool_or(head, "root", false);
     ret->tty = json_bool_or(head, "tty", false);
     ret->rows = (uint16_t)MIN_OF(json_u64_or(head, "rows", 24), 1000);
     ret->cols = (uint16_t)MIN_OF(json_u64_or(head, "cols", 80), 1000);
+    if (r == 0 && strlen(workdir) > PATH_TEXT_MAX)
+        r = err_set(err, -EINVAL, "'workdir' is longer than %d bytes", PATH_TEXT_MAX);
+    if (r < 0)
+        return r;
+    STR_SET(ret->workdir, workdir);
     if (command && !json_is_null(command))
         r = exec_words(command, &ret->command, err);
     if (r == 0 && env && !json_is_null(env))

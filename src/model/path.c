@@ -29,3 +29,14 @@ bool path_overlaps(const char *a, const char *b)
         return false;
     return a[n] == b[n] || a[n] == '/' || b[n] == '/';
 }
+
+int path_check(const char *what, const char *path, struct err *err)
+{
+    _cleanup_free_ char *shown = NULL;
+
+    if (path_is_clean(path))
+        return 0;
+    shown = str_escape(path, strlen(path), 100);
+    return err_set(err, -EINVAL,
+        "%s must be an absolute path without '.', '..' or a '/' at its end, not '%s'", what, shown);
+}

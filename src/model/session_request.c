@@ -195,17 +195,6 @@ static int check_env(const struct session *s, struct err *err)
     return 0;
 }
 
-static int check_path(const char *what, const char *path, struct err *err)
-{
-    _cleanup_free_ char *shown = NULL;
-
-    if (path_is_clean(path))
-        return 0;
-    shown = str_escape(path, strlen(path), 100);
-    return err_set(err, -EINVAL,
-        "%s must be an absolute path without '.', '..' or a '/' at its end, not '%s'", what, shown);
-}
-
 static int check_mount_place(const char *path, struct err *err)
 {
     static const char *const ours[] = {"/etc/muster", "/etc/hosts", "/etc/hostname",
@@ -228,7 +217,7 @@ static int check_mount(const struct session *s, uint32_t i, struct err *err)
 
     if (r < 0)
         return r;
-    r = check_path("'path' of a mount", m->path, err);
+    r = path_check("'path' of a mount", m->path, err);
     if (r < 0)
         return r;
     r = check_mount_place(m->path, err);
@@ -285,7 +274,7 @@ int session_request_check(const struct session *s, bool image_has_command, struc
     if (r >= 0)
         r = check_command(s, image_has_command, err);
     if (r >= 0 && s->workdir[0])
-        r = check_path("'workdir'", s->workdir, err);
+        r = path_check("'workdir'", s->workdir, err);
     if (r >= 0)
         r = check_mounts(s, err);
     return r < 0 ? r : check_times(s, err);

@@ -95,6 +95,7 @@ static const struct field stream_fields[] = {
     F_UUID(struct link_stream, container),
     F_STRV(struct link_stream, command, SESSION_COMMAND_MAX),
     F_STRV(struct link_stream, env, SESSION_ENV_MAX),
+    F_PATH(struct link_stream, workdir, .empty_ok = true),
     F_BOOL(struct link_stream, root),
     F_BOOL(struct link_stream, tty),
     F_U16(struct link_stream, rows),

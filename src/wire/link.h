@@ -119,8 +119,9 @@ struct link_stream {
     enum stream_kind kind;
     char container[UUID_TEXT_LEN + 1];
     /* exec */
-    char **command; /* NULL: a login shell */
-    char **env;     /* K=V, over the container's; identity stays */
+    char **command;                  /* NULL: a login shell */
+    char **env;                      /* K=V, over the container's; identity stays */
+    char workdir[PATH_TEXT_MAX + 1]; /* absolute; "": /home/work */
     bool root, tty;
     uint16_t rows, cols;
     /* log: from this byte of the log file, but nothing older than since */

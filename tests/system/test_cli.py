@@ -265,6 +265,22 @@ def test_exec_starts_in_a_folder_with_a_variable_as_root(cluster):
     r = cluster.cli("exec", "-u", "root", "-w", "/etc", "-e", "A=b c", ref, "sh", "-c",
                     "pwd; id -u; echo \"$A\"", user="alice", check=0)
     assert r.stdout == "/etc\n0\nb c\n"
+    r = cluster.cli("exec", "-w", "/usr/", ref, "pwd", user="alice", check=0)
+    assert r.stdout == "/usr\n"
+
+
+def test_exec_of_what_cannot_run_ends_as_in_a_shell(cluster):
+    ref = cluster.create("base", user="alice")
+    for words, code, text in [
+            (("no-such-program",), 127, "there is no 'no-such-program' in the container's PATH"),
+            (("/no/such",), 127, "cannot run '/no/such': No such file or directory"),
+            (("/etc/passwd",), 126, "cannot run '/etc/passwd': Permission denied"),
+            (("-w", "/no/folder", "true"), 126, "cannot go to the folder '/no/folder': No such file")]:
+        options, command = (words[:2], words[2:]) if words[0] == "-w" else ((), words)
+        r = cluster.cli("exec", *options, ref, *command, user="alice", check=code)
+        assert text in r.stderr and r.stdout == "", r.stderr
+    r = cluster.cli("exec", "-w", "relative", ref, "true", user="alice", check=125)
+    assert "'workdir' must be an absolute path" in r.stderr
 
 
 def test_the_warning_about_volumes_comes_once_and_not_with_one(cluster):

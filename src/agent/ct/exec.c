@@ -1,6 +1,8 @@
 /*
  * Process specifications for `crun exec`. Without one it would run as uid 0 with the container's
- * environment (seen), so there always is one.
+ * environment (seen), so there always is one. What it executes is muster-init's `step`, which goes
+ * to the folder and runs the command: for a missing one the runtime's own words and exit status
+ * (255, or 1) tell a person nothing.
  */
 #include "agent/ct/oci.h"
 #include "agent/ct/paths.h"
@@ -31,10 +33,9 @@ static char *shell_of(const struct runtime *rt, const char *id)
     return text;
 }
 
-static json_t *list(char *const *v)
+/* out with the words behind; NULL when one is not UTF-8. */
+static json_t *extend(json_t *out, char *const *v)
 {
-    json_t *out = json_array();
-
     for (; v && *v; v++)
         if (json_array_append_new(out, json_string(*v)) < 0) {
             json_decref(out);
@@ -45,12 +46,15 @@ static json_t *list(char *const *v)
 
 static json_t *command(const struct runtime *rt, const char *id, const struct exec_spec *spec)
 {
+    json_t *words = json_pack(
+        "[s, s, s]", "/opt/muster/bin/muster-init", "step", spec->cwd ? spec->cwd : "/home/work");
     _cleanup_free_ char *shell = NULL;
+    char *login[] = {NULL, "-l", NULL};
 
-    if (spec->command && *spec->command)
-        return list(spec->command);
-    shell = shell_of(rt, id);
-    return json_pack("[s, s]", shell, "-l");
+    if (!words || (spec->command && *spec->command))
+        return words ? extend(words, spec->command) : NULL;
+    login[0] = shell = shell_of(rt, id);
+    return extend(words, login);
 }
 
 static json_t *environment(const struct exec_spec *spec)
@@ -62,7 +66,7 @@ static json_t *environment(const struct exec_spec *spec)
         strv_env_set(&env, "USER", "root");
         strv_env_set(&env, "LOGNAME", "root");
     }
-    return list(env);
+    return extend(json_array(), env);
 }
 
 static int write_spec(const struct runtime *rt, const char *id, const char *path,
@@ -73,9 +77,8 @@ static int write_spec(const struct runtime *rt, const char *id, const char *path
     _cleanup_free_ char *text = NULL;
 
     doc = json_pack("{s:b, s:{s:i, s:i}, s:o, s:o, s:s, s:o, s:b}", "terminal", spec->tty, "user",
-        "uid", uid, "gid", uid, "args", command(rt, id, spec), "env", environment(spec), "cwd",
-        spec->cwd ? spec->cwd : "/home/work", "capabilities", oci_capability_sets(spec->root),
-        "noNewPrivileges", 0);
+        "uid", uid, "gid", uid, "args", command(rt, id, spec), "env", environment(spec), "cwd", "/",
+        "capabilities", oci_capability_sets(spec->root), "noNewPrivileges", 0);
     if (!doc)
         return err_set(err, -EINVAL, "the command or its environment is not valid UTF-8");
     text = json_text(doc);

@@ -353,6 +353,8 @@ static void sample_stream(struct prng *p, struct link_stream *s)
     s->kind = (enum stream_kind)prng_below(p, STREAM_COUNT);
     uuid_make(s->container);
     s->command = sample_strv(p, false);
+    if (prng_chance(p, 50))
+        sample_path(p, s->workdir, sizeof(s->workdir));
     s->root = prng_chance(p, 50);
     s->tty = prng_chance(p, 50);
     s->rows = (uint16_t)prng_next(p);

@@ -192,11 +192,12 @@ TEST(a_step_runs_as_work_with_no_capability)
     json_t *doc = exec_spec(&spec), *sets = json_object_get(doc, "capabilities");
 
     assert_json(json_object_get(doc, "user"), "{\"uid\":1000,\"gid\":1000}");
-    assert_json(json_object_get(doc, "args"), "[\"/bin/sh\",\"-c\",\"exit 3\"]");
+    assert_json(json_object_get(doc, "args"),
+        "[\"/opt/muster/bin/muster-init\",\"step\",\"/home/work\",\"/bin/sh\",\"-c\",\"exit 3\"]");
     assert_json(json_object_get(doc, "env"), "[\"A=1\",\"B=two words\"]");
     assert_json(json_object_get(sets, "effective"), "[]");
     assert_int_equal(json_array_size(json_object_get(sets, "bounding")), 9);
-    assert_string_equal(json_str_or(doc, "cwd", ""), "/home/work");
+    assert_string_equal(json_str_or(doc, "cwd", ""), "/");
     assert_false(json_bool_or(doc, "terminal", true));
     json_decref(doc);
 }
@@ -207,7 +208,8 @@ TEST(a_login_shell_of_root_is_roots)
     json_t *doc = exec_spec(&spec);
 
     assert_json(json_object_get(doc, "user"), "{\"uid\":0,\"gid\":0}");
-    assert_json(json_object_get(doc, "args"), "[\"/bin/sh\",\"-l\"]");
+    assert_json(json_object_get(doc, "args"),
+        "[\"/opt/muster/bin/muster-init\",\"step\",\"/\",\"/bin/sh\",\"-l\"]");
     assert_json(json_object_get(doc, "env"),
         "[\"A=1\",\"B=two words\",\"HOME=/root\",\"USER=root\",\"LOGNAME=root\"]");
     assert_true(json_bool_or(doc, "terminal", false));
