@@ -1,8 +1,10 @@
 /* image ...: what containers start from. */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/buf.h"
+#include "base/proc.h"
 #include "base/str.h"
 #include "cli/api.h"
 #include "cli/commands.h"
@@ -215,15 +217,60 @@ static int import_call(struct cli *cli, struct http_call call)
     return EXIT_OK;
 }
 
-static int import_file(struct cli *cli, const char *path, const char *name)
+/*
+ * A folder as a tar, in an unnamed file: an OCI layout, or a root file system. Not through a pipe,
+ * where a tar that fails halfway looks like a short one that is whole.
+ */
+static int tar_of_folder(const char *path, int *ret_fd, struct err *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    _cleanup_close_ int fd = open(
+        tmp && tmp[0] ? tmp : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    _cleanup_free_ char *whole = realpath(path, NULL);
+    const char *argv[] = {"tar", "--create", "--format=pax", "--numeric-owner", "--xattrs",
+        "--xattrs-include=*", "--directory", whole, ".", NULL};
+    struct proc p = {.argv = argv};
+    int status, r;
+    pid_t pid;
+
+    if (fd < 0 || !whole)
+        return err_sys(err, -errno, "cannot make a tar of '%s'", path);
+    r = proc_spawn(&p, fd, STDERR_FILENO, false, &pid, err);
+    if (r < 0)
+        return r;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return err_set(err, -EIO, "cannot make a tar of '%s'", path);
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return err_sys(err, -errno, "cannot read the tar of '%s'", path);
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+static int open_source(const char *path, int *ret_fd, struct err *err)
 {
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct err err = ERR_INIT;
-    _cleanup_free_ char *target = NULL;
     struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0 || S_ISDIR(st.st_mode)) {
-        err_sys(&err, fd < 0 ? -errno : -EISDIR, "cannot read '%s'", path);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(err, -errno, "cannot read '%s'", path);
+    if (S_ISDIR(st.st_mode)) {
+        progress_set("reading %s", path);
+        return tar_of_folder(path, ret_fd, err);
+    }
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+static int import_file(struct cli *cli, const char *path, const char *name)
+{
+    _cleanup_close_ int fd = -1;
+    struct err err = ERR_INIT;
+    _cleanup_free_ char *target = NULL;
+
+    if (open_source(path, &fd, &err) < 0) {
+        progress_clear();
         return cli_fail(cli, &err);
     }
     target = image_path(name);
@@ -247,13 +294,18 @@ static int import_ref(struct cli *cli, const char *ref, const char *name)
             .method = "POST", .path = "/v1/images", .body = text, .body_len = strlen(text)});
 }
 
-/* "/a/base.tar.gz" -> "base" */
+/* "/a/base.tar.gz" and "/a/base/" -> "base" */
 static char *name_of_file(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *name = xstrdup(slash ? slash + 1 : path);
+    _cleanup_free_ char *trimmed = xstrdup(path);
+    const char *slash;
+    char *name;
     static const char *const ends[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".oci"};
 
+    while (strlen(trimmed) > 1 && str_ends(trimmed, "/"))
+        trimmed[strlen(trimmed) - 1] = '\0';
+    slash = strrchr(trimmed, '/');
+    name = xstrdup(slash ? slash + 1 : trimmed);
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         if (str_ends(name, ends[i]) && strlen(name) > strlen(ends[i]))
             name[strlen(name) - strlen(ends[i])] = '\0';

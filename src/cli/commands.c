@@ -64,10 +64,11 @@ const struct command cli_commands[] = {
     { "image ls", cmd_image_ls, "[OPTION]...", 0, 0, 0, DATA, "List images", NULL, cli_plain_options },
     { "image show", cmd_image_show, "[OPTION]... IMAGE", 1, 1, 0, DATA, "Show an image", NULL,
       cli_plain_options },
-    { "image import", cmd_image_import, "[OPTION]... REFERENCE|FILE", 1, 1, 0, DATA,
-      "Import an image from a registry or a file",
-      "  muster image import --name pytorch nvcr.io/nvidia/pytorch:24.05-py3\n"
-      "  muster image import ./base.tar\n", image_import_options },
+    { "image import", cmd_image_import, "[OPTION]... REFERENCE|FILE|FOLDER", 1, 1, 0, DATA,
+      "Import an image from a registry, a file or a folder",
+      "  muster image import --name pytorch registry.example.com/pytorch:24.05\n"
+      "  muster image import ./base.tar\n"
+      "  muster image import --name mine ./oci-layout/\n", image_import_options },
     { "image rm", cmd_image_rm, "[OPTION]... IMAGE...", 1, -1, 0, DATA, "Remove images", NULL,
       cli_plain_options },
     { "volume ls", cmd_volume_ls, "[OPTION]...", 0, 0, 0, DATA, "List volumes", NULL, volume_ls_options },

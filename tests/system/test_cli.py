@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -281,6 +282,19 @@ def test_exec_of_what_cannot_run_ends_as_in_a_shell(cluster):
         assert text in r.stderr and r.stdout == "", r.stderr
     r = cluster.cli("exec", "-w", "relative", ref, "true", user="alice", check=125)
     assert "'workdir' must be an absolute path" in r.stderr
+
+
+def test_a_folder_is_imported(cluster, tmp_path):
+    tree = tmp_path / "tiny"
+    (tree / "bin").mkdir(parents=True)
+    shutil.copy("/bin/busybox", tree / "bin/busybox")
+    r = cluster.cli("image", "import", f"{tree}/", check=0)
+    assert r.stdout == "tiny:latest\n"
+    r = cluster.cli("run", "tiny", "/bin/busybox", "echo", "there", user="alice", check=0)
+    assert r.stdout == "there\n"
+    cluster.cli("image", "rm", "tiny", check=0)
+    r = cluster.cli("image", "import", f"{tree}/none", check=125)
+    assert r.stderr == f"muster: cannot read '{tree}/none': No such file or directory\n"
 
 
 def test_the_warning_about_volumes_comes_once_and_not_with_one(cluster):
