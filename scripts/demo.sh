@@ -5,7 +5,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 muster=$root/build/src/cli/muster
-dir=${MUSTER_DEMO_DIR:-/var/lib/muster-demo}
+dir=${MUSTER_DEMO_DIR:-/var/lib/muster}
 export MUSTER_GUEST=$root/build/guest
 
 say()
@@ -24,6 +24,10 @@ import_image()
     "$muster" image import --name "$1" "$tar"
     rm -f "$tar"
 }
+
+# With --dir only where it is needed, for people to type.
+at=
+[ "$dir" = /var/lib/muster ] || at=" --dir $dir"
 
 say "Two nodes of 4 CPUs and 2 pretend GPUs each, on this machine"
 "$muster" up --nodes 2 --node-cpus 4 --node-mem 4G --gpu fake:h100:2 --dir "$dir"
@@ -62,8 +66,8 @@ cat <<TEXT
   muster show try                 where its containers are
   muster ssh try                  a shell in main1; from there: ssh sub1
   muster exec try/sub2 hostname   a command in one container
-  muster status --dir $dir    the daemons: kill -9 any of them, and then
-  muster up --dir $dir       starts it again; the session has noticed nothing
+  muster status$at                   the daemons: kill -9 any of them, and then
+  muster up$at                       starts it again; the session has noticed nothing
   muster stop try
-  muster down --dir $dir     ends all of it and leaves nothing behind
+  muster down$at                     ends all of it and leaves nothing behind
 TEXT

@@ -121,15 +121,6 @@ def test_a_wrong_layout_is_found(tree):
     assert found and found[0].startswith("src/net/a.c:2:")
 
 
-def test_the_list_of_unformatted_files_only_gets_shorter(tree):
-    tree.write("src/net/a.c", "/* A. */\nint a;\n")
-    tree.write("src/net/b.c", "/* B. */\nint  b;\n")
-    tree.write(tools.UNFORMATTED, "# Later.\nsrc/net/a.c\nsrc/net/b.c\nsrc/net/gone.c\n")
-    assert tree.lint("clang-format") == [
-        f"{tools.UNFORMATTED}:1: 'src/net/a.c' is clean by now: take it off the list",
-        f"{tools.UNFORMATTED}:1: there is no 'src/net/gone.c'"]
-
-
 def test_cppcheck_finds_a_read_past_the_end(tree):
     tree.write("src/net/a.c", "/* A. */\nint f(void);\nint f(void)\n{\n    int a[2] = {0, 1};\n"
                               "    return a[2];\n}\n")

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from . import netns
 
-PROGRAMS = {"musterd", "muster-agent", "muster-import", "muster-init", "muster", "conmon", "crun"}
+PROGRAMS = {"musterd", "muster-agent", "muster-import", "muster-init", "muster", "muster-runtime",
+            "conmon", "crun", "memfd:runtime"}
 SHARED_MACHINE = os.environ.get("MUSTER_SHARED_MACHINE") == "1"
 CLONE_NEWNS, CLONE_FS = 0x20000, 0x200
 
