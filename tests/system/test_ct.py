@@ -689,23 +689,10 @@ def test_a_root_left_half_made_is_made_again(node, base_layer, point, how):
 
 
 @needs_crash
-def test_a_root_left_half_made_is_made_again(node, base_layer, point, how):
-    s = node.session([base_layer], command=["/bin/sh", "-c", "echo ran"])
-    died = s.make(crash=f"{point}={how}", check=False)
-    assert died.returncode == (-signal.SIGKILL if how == "kill" else 1)
-    if how == "fail":
-        assert s.ask("list")["roots"] == []
-    s.up()
-    s.go()
-    s.wait(lambda st: st["exit_known"] and not st["conmon_pid"])
-    assert s.log() == b"ran\n"
-
-
-@needs_crash
 def test_a_start_left_half_done_is_finished(node, base_layer):
     s = node.session([base_layer], command=["/bin/sh", "-c", "echo ran"])
     s.make()
-    assert s.start(crash=f"{point}=kill", check=False).returncode == -signal.SIGKILL
+    assert s.start(crash="container.after_create=kill", check=False).returncode == -signal.SIGKILL
     pid = s.state()["pid"]
     assert pid > 0
     s.start()

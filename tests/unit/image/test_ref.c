@@ -20,8 +20,10 @@ TEST(every_form_of_a_reference_has_one_normal_form)
     is_normal("ubuntu", "ubuntu:latest");
     is_normal("ubuntu:24.04", "ubuntu:24.04");
     is_normal("team/app_x:v1", "team/app_x:v1");
-    is_normal("docker://registry.example.com/nvidia/pytorch:25.01-py3", "registry.example.com/nvidia/pytorch:25.01-py3");
-    is_normal("registry.example.com#nvidia/pytorch:25.01-py3", "registry.example.com/nvidia/pytorch:25.01-py3");
+    is_normal("docker://registry.example.com/nvidia/pytorch:25.01-py3",
+        "registry.example.com/nvidia/pytorch:25.01-py3");
+    is_normal("registry.example.com#nvidia/pytorch:25.01-py3",
+        "registry.example.com/nvidia/pytorch:25.01-py3");
     is_normal("docker://localhost:5000#a/b", "localhost:5000/a/b:latest");
     is_normal("registry#a/b:1", "registry#a/b:1");
     is_normal("localhost/a", "localhost/a:latest");
