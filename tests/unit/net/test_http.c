@@ -563,6 +563,25 @@ TEST(names_are_looked_up_and_every_address_is_tried)
     http_free(http);
 }
 
+/* This program stands in no folder where the module is looked for. */
+TEST(tls_without_its_module_says_what_is_missing)
+{
+    struct http_opts opts = {.base_url = "https://127.0.0.1:1"};
+    _cleanup_(buf_done) struct buf out = BUF_INIT(100);
+    struct err err;
+    struct http *http;
+    int r;
+
+    assert_ok(http_new(&opts, &http, &err), &err);
+    r = get(http, "/", &out, &err);
+    http_free(http);
+    if (r == -ECONNREFUSED)
+        skip(); /* Muster is installed on this machine */
+    assert_int_equal(r, -ENOSYS);
+    assert_true(
+        str_starts(err.text, "https://127.0.0.1:1: TLS needs Muster's module 'muster-tls.so' in "));
+}
+
 TEST(addresses_that_are_none_are_refused)
 {
     static const char *const urls[] = {"", "x", "http://", "http:///x", "http://a b", "http://x:0",
@@ -619,6 +638,7 @@ int main(void)
         cmocka_unit_test(a_server_that_takes_no_more_meets_the_deadline),
         cmocka_unit_test(requests_that_could_be_taken_apart_are_not_sent),
         cmocka_unit_test(names_are_looked_up_and_every_address_is_tried),
+        cmocka_unit_test(tls_without_its_module_says_what_is_missing),
         cmocka_unit_test(addresses_that_are_none_are_refused),
         cmocka_unit_test(the_path_of_the_address_comes_before_that_of_the_call),
     };
