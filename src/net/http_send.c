@@ -256,9 +256,9 @@ static int send_chunks(struct exchange *x, struct source *s, char *buffer, struc
         if (n == 0)
             return send_all(x, "0\r\n\r\n", 5, err);
         len = snprintf(length, sizeof(length), "%zx\r\n", (size_t)n);
-        /* no string: NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
         memcpy(buffer + CHUNK_HEAD - len, length, (size_t)len);
-        memcpy(buffer + CHUNK_HEAD + n, "\r\n", CHUNK_TAIL);
+        buffer[CHUNK_HEAD + n] = '\r';
+        buffer[CHUNK_HEAD + n + 1] = '\n';
         r = send_all(x, buffer + CHUNK_HEAD - len, (size_t)len + (size_t)n + CHUNK_TAIL, err);
         if (r)
             return r;
