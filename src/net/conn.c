@@ -1,87 +1,110 @@
 /*
- * Accepted connections on libwebsockets' raw role: it does the TLS handshake and the polling, this
- * file the queue, pausing and closing. Knows no protocol above.
+ * The life of a connection: connecting, the TLS handshake, reading, pausing and closing. The queue
+ * is conn_out.c's. Knows no protocol above. Owns struct conn with its socket and its TLS.
  *
  * Rules it keeps:
- * - Nothing is written through lws_write: with a partly sent buffer libwebsockets stops reading
- *   from that connection, and two peers that both send would wait for each other for ever.
- * - Nothing is closed from inside a call of the owner: what fails there dies in the next turn.
+ * - Reading and writing never wait for each other: two peers that both send both go on.
+ * - Nothing is closed from inside a call of the owner: what fails there dies in the next turn. The
+ *   memory lives until libuv has let go of the handle, so that no callback returns into nothing.
  */
 #include "net/conn.h"
 
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-#include <openssl/x509.h>
-#include <sys/sendfile.h>
-#include <sys/socket.h>
-
-#include "net/lws_protocols.h"
+#include "net/conn_internal.h"
 
 /* How long a peer may take nothing of what is left to send after conn_close, and how long we wait
  * for its own close after that. */
 #define FLUSH_MSEC 5000
 #define LINGER_MSEC 1000
-/* Bytes of one TLS record, and of one turn. */
-#define RECORD_MAX ((size_t)16 << 10)
-#define TURN_MAX ((size_t)512 << 10)
+#define READS_PER_TURN 4
 
-struct conn {
-    struct net *net;
-    struct list link;
-    struct lws *wsi;
-    const struct conn_events *events; /* NULL: let go */
-    void *owner;
-    struct conn_peer peer;
-    struct net_timer timer; /* death, flush and linger */
-    char *out;              /* the queue: out_len bytes from out_pos on */
-    size_t out_pos, out_len, out_cap;
-    int file_fd;
-    uint64_t file_offset, file_len;
-    bool tls;
-    bool broken;  /* dies in the next turn */
-    bool closing; /* conn_close was called */
-    bool shut;    /* our side of the stream is closed */
-    bool seen_data;
-};
-
-static void timer_rang(struct net_timer *timer);
-
-static void conn_free(struct conn *c)
+static void forget(uv_handle_t *handle)
 {
-    net_timer_stop(&c->timer);
-    list_remove(&c->link);
-    cleanup_close(&c->file_fd);
+    struct conn *c = handle->data;
+
     free(c->out);
+    free(c->error);
     free(c);
 }
 
-int conn_adopt(struct net *net, struct lws_vhost *vhost, bool tls, int fd,
-    const struct conn_peer *peer, struct conn **ret)
+static void conn_die(struct conn *c)
+{
+    const struct conn_events *events = c->events;
+
+    if (c->phase == CONN_DEAD)
+        return;
+    c->phase = CONN_DEAD;
+    c->broken = true;
+    c->events = NULL;
+    net_timer_stop(&c->timer);
+    net_timer_stop(&c->again);
+    list_remove(&c->link);
+    c->net->conn_count -= c->accepted;
+    uv_close((uv_handle_t *)&c->poll, forget);
+    if (c->tls)
+        c->tls->ops->free(TAKE_PTR(c->tls));
+    cleanup_close(&c->fd);
+    cleanup_close(&c->file_fd);
+    if (events)
+        events->closed(c, c->owner);
+}
+
+static void timer_rang(struct net_timer *timer)
+{
+    conn_die(CONTAINER_OF(timer, struct conn, timer));
+}
+
+static void ready(uv_poll_t *poll, int status, int events);
+static void again_rang(struct net_timer *timer);
+
+static int conn_new(struct net *net, struct tls_config *tls, int fd, struct conn **ret)
 {
     struct conn *c = xnew(struct conn);
-    lws_adopt_desc_t desc = {0};
-    struct lws *wsi;
+    int r = uv_poll_init(net->loop, &c->poll, fd);
 
-    c->net = net;
-    c->peer = *peer;
-    c->tls = tls;
-    c->file_fd = -1;
-    list_init(&c->link);
-    net_timer_init(&c->timer, timer_rang);
-    desc.vh = vhost;
-    desc.type = LWS_ADOPT_SOCKET | (tls ? LWS_ADOPT_ALLOW_SSL : 0);
-    desc.fd.sockfd = fd;
-    desc.vh_prot_name = NET_PROTOCOL_CONN;
-    desc.opaque = c;
-    wsi = lws_adopt_descriptor_vhost_via_info(&desc);
-    if (!wsi) { /* and has closed fd */
-        conn_free(c);
-        return -EIO;
+    if (r < 0) {
+        free(c);
+        close(fd);
+        return r;
     }
-    c->wsi = wsi;
+    c->poll.data = c;
+    c->net = net;
+    c->fd = fd;
+    c->file_fd = -1;
+    c->tls = tls ? tls->ops->open(tls, fd) : NULL;
+    net_timer_init(&c->timer, timer_rang);
+    net_timer_init(&c->again, again_rang);
+    list_init(&c->link);
     list_append(&net->conns, &c->link);
-    net->conn_count++;
     *ret = c;
+    return 0;
+}
+
+int conn_adopt(struct net *net, struct tls_config *tls, int fd, const struct conn_peer *peer,
+    struct conn **ret)
+{
+    int r = conn_new(net, tls, fd, ret);
+
+    if (r < 0)
+        return r;
+    (*ret)->peer = *peer;
+    (*ret)->accepted = true;
+    (*ret)->phase = tls ? CONN_SHAKING : CONN_OPEN;
+    net->conn_count++;
+    conn_watch(*ret);
+    return 0;
+}
+
+int conn_connect(
+    struct net *net, struct tls_config *tls, const union sock_address *to, struct conn **ret)
+{
+    int fd, r = sock_connect(to, &fd);
+
+    if (r == 0)
+        r = conn_new(net, tls, fd, ret);
+    if (r < 0)
+        return r;
+    (*ret)->phase = CONN_CONNECTING;
+    conn_watch(*ret);
     return 0;
 }
 
@@ -101,9 +124,44 @@ struct net *conn_net(const struct conn *c)
     return c->net;
 }
 
-uint64_t conn_queued(const struct conn *c)
+const char *conn_error(const struct conn *c)
 {
-    return c->broken ? 0 : c->out_len + c->file_len;
+    return c->error;
+}
+
+void conn_note(struct conn *c, const struct err *err)
+{
+    if (!c->error)
+        c->error = xstrdup(err_text(err));
+}
+
+static int wanted(const struct conn *c)
+{
+    bool reads = c->shut || c->phase == CONN_SHAKING || !c->paused;
+    bool writes = !c->shut &&
+        ((c->phase == CONN_OPEN && conn_queued(c)) || (c->tls && c->tls->ops->wants_write(c->tls)));
+
+    if (c->broken)
+        return 0;
+    if (c->phase == CONN_CONNECTING)
+        return UV_WRITABLE;
+    return (reads ? UV_READABLE : 0) | (writes ? UV_WRITABLE : 0);
+}
+
+void conn_watch(struct conn *c)
+{
+    int events;
+
+    if (c->phase == CONN_DEAD)
+        return;
+    events = wanted(c);
+    if (events == c->watched)
+        return;
+    c->watched = events;
+    if (events)
+        uv_poll_start(&c->poll, events, ready);
+    else
+        uv_poll_stop(&c->poll);
 }
 
 void conn_abort(struct conn *c)
@@ -112,203 +170,46 @@ void conn_abort(struct conn *c)
         return;
     c->broken = true;
     net_timer_set(c->net, &c->timer, 0);
-}
-
-/* Bytes taken; 0 when the socket takes none now; -1 when it is broken. */
-static ssize_t write_plain(struct conn *c, const char *data, size_t len)
-{
-    ssize_t n = send(lws_get_socket_fd(c->wsi), data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-    if (n >= 0)
-        return n;
-    return errno == EAGAIN || errno == EINTR ? 0 : -1;
-}
-
-static ssize_t write_tls(struct conn *c, const char *data, size_t len)
-{
-    SSL *ssl = lws_get_ssl(c->wsi);
-    int n;
-
-    if (!ssl)
-        return -1;
-    ERR_clear_error();
-    /* A record that had to wait must be offered again with the same bytes: the queue begins with
-     * them, and its first RECORD_MAX bytes are never fewer than they were. */
-    n = SSL_write(ssl, data, (int)MIN_OF(len, RECORD_MAX));
-    if (n > 0)
-        return n;
-    switch (SSL_get_error(ssl, n)) {
-    case SSL_ERROR_WANT_READ:
-    case SSL_ERROR_WANT_WRITE:
-        return 0;
-    default:
-        ERR_clear_error();
-        return -1;
-    }
-}
-
-static ssize_t write_some(struct conn *c, const char *data, size_t len)
-{
-    size_t done = 0;
-
-    while (done < len) {
-        ssize_t n = c->tls ? write_tls(c, data + done, len - done)
-                           : write_plain(c, data + done, len - done);
-
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        done += (size_t)n;
-    }
-    return (ssize_t)done;
-}
-
-static void queue_add(struct conn *c, const char *data, size_t len)
-{
-    if (c->out_pos && c->out_pos + c->out_len + len > c->out_cap) {
-        memmove(c->out, c->out + c->out_pos, c->out_len);
-        c->out_pos = 0;
-    }
-    c->out = xgrow(c->out, &c->out_cap, c->out_pos + c->out_len + len, 1);
-    memcpy(c->out + c->out_pos + c->out_len, data, len);
-    c->out_len += len;
-}
-
-static void queue_drop(struct conn *c, size_t len)
-{
-    c->out_len -= len;
-    c->out_pos = c->out_len ? c->out_pos + len : 0;
-    if (!c->out_len && c->out_cap > NET_QUEUE_LOW) { /* idle connections keep no large buffer */
-        free(TAKE_PTR(c->out));
-        c->out_cap = 0;
-    }
-}
-
-size_t conn_send(struct conn *c, const void *data, size_t len)
-{
-    ssize_t n = 0;
-
-    if (c->broken || c->closing)
-        return 0;
-    if (!c->out_len && !c->file_len)
-        n = write_some(c, data, len);
-    if (n < 0) {
-        conn_abort(c);
-        return 0;
-    }
-    if ((size_t)n < len) {
-        queue_add(c, (const char *)data + n, len - (size_t)n);
-        lws_callback_on_writable(c->wsi);
-    }
-    return c->out_len;
-}
-
-void conn_send_file(struct conn *c, int fd, uint64_t offset, uint64_t len)
-{
-    assert(c->file_fd < 0);
-    if (c->broken || c->closing || !len) {
-        close(fd);
-        return;
-    }
-    c->file_fd = fd;
-    c->file_offset = offset;
-    c->file_len = len;
-    lws_callback_on_writable(c->wsi);
-}
-
-static ssize_t file_plain(struct conn *c, size_t len)
-{
-    off_t offset = (off_t)c->file_offset;
-    ssize_t n = sendfile(lws_get_socket_fd(c->wsi), c->file_fd, &offset, len);
-
-    if (n > 0)
-        return n;
-    return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1; /* 0: the file is too short */
-}
-
-static ssize_t file_tls(struct conn *c, size_t len)
-{
-    char piece[RECORD_MAX];
-    ssize_t n = pread(c->file_fd, piece, MIN_OF(len, sizeof(piece)), (off_t)c->file_offset);
-
-    return n > 0 ? write_tls(c, piece, (size_t)n) : -1;
-}
-
-/* False when the connection broke. */
-static bool pump_file(struct conn *c)
-{
-    size_t left = TURN_MAX;
-
-    while (c->file_len && left) {
-        size_t want = (size_t)MIN_OF(c->file_len, (uint64_t)left);
-        ssize_t n = c->tls ? file_tls(c, want) : file_plain(c, want);
-
-        if (n < 0)
-            return false;
-        if (n == 0)
-            break;
-        c->file_offset += (uint64_t)n;
-        c->file_len -= (uint64_t)n;
-        left -= (size_t)n;
-    }
-    if (!c->file_len) {
-        cleanup_close(&c->file_fd);
-        c->file_fd = -1;
-    }
-    return true;
-}
-
-static bool pump_queue(struct conn *c)
-{
-    ssize_t n;
-
-    if (c->out_len) {
-        n = write_some(c, c->out + c->out_pos, MIN_OF(c->out_len, TURN_MAX));
-        if (n < 0)
-            return false;
-        queue_drop(c, (size_t)n);
-    }
-    return c->out_len || c->file_fd < 0 || pump_file(c);
+    conn_watch(c);
 }
 
 void conn_pause(struct conn *c, bool pause)
 {
-    if (c->broken)
+    if (c->broken || c->closing)
         return;
-    lws_rx_flow_control(c->wsi, !pause);
-    /* Bytes that OpenSSL has read already make no socket readable: have the loop look for them. */
-    if (!pause && c->tls)
-        lws_cancel_service(lws_get_context(c->wsi));
+    c->paused = pause;
+    /* Bytes that the TLS has read already make no socket readable. */
+    if (!pause && c->tls && c->tls->ops->has_pending(c->tls))
+        net_timer_set(c->net, &c->again, 0);
+    conn_watch(c);
 }
 
-static void shut_our_side(struct conn *c)
+/* politely: say the end of TLS, too. */
+static void shut_our_side(struct conn *c, bool politely)
 {
-    SSL *ssl = c->tls ? lws_get_ssl(c->wsi) : NULL;
-
     c->shut = true;
-    if (ssl) {
-        ERR_clear_error();
-        SSL_shutdown(ssl);
-        ERR_clear_error();
-    }
-    shutdown(lws_get_socket_fd(c->wsi), SHUT_WR);
-    lws_rx_flow_control(c->wsi, 1);
+    if (c->tls && politely)
+        c->tls->ops->say_end(c->tls);
+    shutdown(c->fd, SHUT_WR);
     net_timer_set(c->net, &c->timer, LINGER_MSEC);
+    conn_watch(c);
 }
 
 void conn_close(struct conn *c)
 {
     c->events = NULL;
     c->closing = true;
-    if (c->broken)
+    if (c->broken || c->shut)
         return;
-    if (!conn_queued(c)) {
-        shut_our_side(c);
-        return;
+    if (c->phase == CONN_CONNECTING) {
+        conn_abort(c);
+    } else if (!conn_queued(c)) {
+        shut_our_side(c, true);
+    } else {
+        c->paused = true; /* nobody listens any more */
+        net_timer_set(c->net, &c->timer, FLUSH_MSEC);
+        conn_watch(c);
     }
-    lws_rx_flow_control(c->wsi, 0); /* nobody listens any more */
-    net_timer_set(c->net, &c->timer, FLUSH_MSEC);
 }
 
 void conn_kill(struct conn *c)
@@ -317,123 +218,153 @@ void conn_kill(struct conn *c)
     conn_abort(c);
 }
 
-static void timer_rang(struct net_timer *timer)
+/* False while, or because, there is no connection. */
+static bool finish_connect(struct conn *c)
 {
-    struct conn *c = CONTAINER_OF(timer, struct conn, timer);
+    int r = sock_error(c->fd);
 
-    /* Ends in wsi_closed(), which frees c. */
-    lws_set_timeout(c->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
-}
-
-static void wsi_readable(struct conn *c, const char *data, size_t len)
-{
-    if (!c->seen_data) {
-        /* libwebsockets gives a TLS connection some seconds to become something else. */
-        c->seen_data = true;
-        lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0);
+    if (r == 0) {
+        c->phase = c->tls ? CONN_SHAKING : CONN_OPEN;
+        return true;
     }
-    if (c->events && !c->broken)
-        c->events->data(c, data, len, c->owner);
+    conn_note(c, &(struct err){.code = r});
+    conn_die(c);
+    return false;
 }
 
-static void wsi_writable(struct conn *c)
+static bool shake_hands(struct conn *c)
+{
+    struct err err = ERR_INIT;
+    int r = c->shut ? -EAGAIN : c->tls->ops->handshake(c->tls, &err);
+
+    if (r == 0) {
+        c->phase = CONN_OPEN;
+        return true;
+    }
+    if (r == -EAGAIN)
+        return false;
+    conn_note(c, &err);
+    if (c->accepted) /* what is wrong may be on its way to the client: let it arrive */
+        shut_our_side(c, false);
+    else
+        conn_die(c);
+    return false;
+}
+
+static bool may_read(const struct conn *c)
+{
+    return c->phase == CONN_OPEN && !c->broken && !c->paused && !c->shut;
+}
+
+static ssize_t read_some(struct conn *c, char *to, size_t room, struct err *err)
+{
+    ssize_t n;
+
+    if (c->tls)
+        return c->tls->ops->read(c->tls, to, room, err);
+    n = recv(c->fd, to, room, MSG_DONTWAIT);
+    if (n >= 0)
+        return n;
+    return errno == EAGAIN || errno == EINTR ? -EAGAIN
+                                             : err_sys(err, -errno, "the connection was lost");
+}
+
+/* Some of what is there; the rest, if any, in the next turn. */
+static void read_more(struct conn *c)
+{
+    char data[NET_READ_MAX];
+
+    for (int i = 0; i < READS_PER_TURN && may_read(c); i++) {
+        struct err err = ERR_INIT;
+        ssize_t n = read_some(c, data, sizeof(data), &err);
+
+        if (n == -EAGAIN)
+            return;
+        if (n <= 0) {
+            if (n < 0)
+                conn_note(c, &err);
+            conn_die(c);
+            return;
+        }
+        if (c->events)
+            c->events->data(c, data, (size_t)n, c->owner);
+        if (!c->tls && (size_t)n < sizeof(data))
+            return;
+    }
+    if (may_read(c) && c->tls && c->tls->ops->has_pending(c->tls))
+        net_timer_set(c->net, &c->again, 0);
+}
+
+static void again_rang(struct net_timer *timer)
+{
+    struct conn *c = CONTAINER_OF(timer, struct conn, again);
+
+    read_more(c);
+    conn_watch(c);
+}
+
+static void throw_away(struct conn *c)
+{
+    char data[NET_READ_MAX];
+
+    for (int i = 0; i < READS_PER_TURN; i++) {
+        ssize_t n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n <= 0) {
+            conn_die(c);
+            return;
+        }
+    }
+}
+
+static void write_more(struct conn *c)
 {
     uint64_t before = conn_queued(c);
 
-    if (c->broken || !before)
+    if (!before)
         return;
-    if (!pump_queue(c)) {
+    if (!conn_pump(c))
         conn_abort(c);
-        return;
-    }
-    if (conn_queued(c))
-        lws_callback_on_writable(c->wsi);
-    if (c->closing && !conn_queued(c))
-        shut_our_side(c);
+    else if (c->closing && !conn_queued(c))
+        shut_our_side(c, true);
     else if (c->closing && conn_queued(c) < before)
         net_timer_set(c->net, &c->timer, FLUSH_MSEC);
     else if (c->events && c->events->written && conn_queued(c) < before)
         c->events->written(c, c->owner);
 }
 
-static void wsi_closed(struct conn *c)
+static void ready(uv_poll_t *poll, int status, int events)
 {
-    const struct conn_events *events = c->events;
+    struct conn *c = poll->data;
 
-    c->broken = true;
-    c->events = NULL;
-    lws_set_opaque_user_data(c->wsi, NULL);
-    c->net->conn_count--;
-    if (events)
-        events->closed(c, c->owner);
-    conn_free(c);
-}
-
-/* Only certificates that verified; libwebsockets itself lets any pass that we do not refuse. */
-static int check_client_cert(bool verified)
-{
-    return verified ? 0 : 1;
-}
-
-static void prepare_server(SSL_CTX *ctx)
-{
-    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    SSL_CTX_set_mode(ctx,
-        SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-            SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
-    /* libwebsockets would give every listener the certificate of the first. */
-    SSL_CTX_set_tlsext_servername_callback(ctx, NULL);
-}
-
-int conn_callback(
-    struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
-{
-    struct conn *c;
-
-    switch (reason) {
-    case LWS_CALLBACK_OPENSSL_PERFORM_CLIENT_CERT_VERIFICATION:
-        return check_client_cert(len);
-    case LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS:
-        prepare_server(user);
-        return 0;
-    case LWS_CALLBACK_RAW_RX:
-    case LWS_CALLBACK_RAW_WRITEABLE:
-    case LWS_CALLBACK_RAW_CLOSE:
-        c = lws_get_opaque_user_data(wsi);
-        break;
-    default:
-        return 0;
+    if (status < 0) { /* libuv has stopped to look; reading and writing say why */
+        c->watched = 0;
+        events = UV_READABLE | UV_WRITABLE;
     }
-    if (!c || !c->wsi)
-        return 0;
-    if (reason == LWS_CALLBACK_RAW_RX)
-        wsi_readable(c, in, len);
-    else if (reason == LWS_CALLBACK_RAW_WRITEABLE)
-        wsi_writable(c);
-    else
-        wsi_closed(c);
-    return 0;
+    if (c->phase == CONN_CONNECTING && !finish_connect(c))
+        return;
+    if (c->phase == CONN_SHAKING)
+        shake_hands(c);
+    if (c->shut) {
+        throw_away(c);
+    } else if (c->phase == CONN_OPEN) {
+        if ((events & UV_WRITABLE) || c->tls)
+            write_more(c);
+        if ((events & UV_READABLE) || c->tls)
+            read_more(c);
+    }
+    conn_watch(c);
 }
 
 bool conn_cert_name(const struct conn *c, char *name, size_t size)
 {
-    SSL *ssl = c->tls && !c->broken ? lws_get_ssl(c->wsi) : NULL;
-    X509 *cert = ssl ? SSL_get1_peer_certificate(ssl) : NULL;
-    int n = -1;
-
-    if (cert)
-        n = X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, name, (int)size);
-    X509_free(cert);
-    /* A name with a NUL inside, or one that was cut, is no name. */
-    return n > 0 && (size_t)n < size - 1 && strlen(name) == (size_t)n;
+    return c->tls && !c->broken && c->tls->ops->peer_name(c->tls, name, size);
 }
 
 void conns_close(struct net *net)
 {
-    while (!list_is_empty(&net->conns)) {
-        struct conn *c = LIST_ENTRY(net->conns.next, struct conn, link);
-
-        lws_set_timeout(c->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
-    }
+    while (!list_is_empty(&net->conns))
+        conn_die(LIST_ENTRY(net->conns.next, struct conn, link));
 }

@@ -1,18 +1,19 @@
 /*
- * An accepted connection as a stream of bytes, plain or TLS, with a bounded-by-its-owner send
- * queue. The only things below this interface are libwebsockets (in its raw role), OpenSSL and
- * sockets; the only things above it are HTTP and WebSocket.
+ * A connection as a stream of bytes, plain or TLS, accepted or dialled, with a bounded-by-its-owner
+ * send queue. Below it are libuv, a socket and struct tls; above it HTTP and WebSocket.
  *
- * Ownership: a struct conn belongs to the library from conn_adopt on. The owner hears closed
- * exactly once, unless it let go before with conn_close or conn_kill. closed never comes from
- * inside one of the calls below.
+ * Ownership: a struct conn belongs to the library from conn_adopt or conn_connect on. The owner
+ * hears closed exactly once, unless it let go before with conn_close or conn_kill. closed never
+ * comes from inside one of the calls below.
  */
 #ifndef NET_CONN_H
 #define NET_CONN_H
 
 #include "net/internal.h"
+#include "net/sock.h"
 
 struct conn;
+struct tls_config;
 
 struct conn_events {
     void (*data)(struct conn *c, const char *data, size_t len, void *owner);
@@ -22,13 +23,17 @@ struct conn_events {
 };
 
 struct conn_peer {
-    char address[46];
+    char address[SOCK_TEXT_MAX];
     uint16_t local_port;
 };
 
-/* fd is owned by the call. */
-int conn_adopt(struct net *net, struct lws_vhost *vhost, bool tls, int fd,
-    const struct conn_peer *peer, struct conn **ret);
+/* What was accepted. tls NULL: plain. fd is owned by the call. */
+int conn_adopt(struct net *net, struct tls_config *tls, int fd, const struct conn_peer *peer,
+    struct conn **ret);
+/* Dial. What is sent before the connection and its TLS are there waits for them; that they come to
+ * nothing is told by closed. */
+int conn_connect(
+    struct net *net, struct tls_config *tls, const union sock_address *to, struct conn **ret);
 void conn_set_owner(struct conn *c, const struct conn_events *events, void *owner);
 
 /* Returns the bytes that wait to be sent; 0 when the connection is already broken. */
@@ -50,6 +55,8 @@ void conn_abort(struct conn *c);
 
 const struct conn_peer *conn_peer(const struct conn *c);
 struct net *conn_net(const struct conn *c);
+/* Why it broke, for the owner's closed; NULL when the peer just closed. */
+const char *conn_error(const struct conn *c);
 /* Common name of the verified client certificate; false without one. */
 bool conn_cert_name(const struct conn *c, char *name, size_t size);
 

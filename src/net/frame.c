@@ -33,7 +33,8 @@ int frame_parse(const uint8_t *data, size_t len, struct frame *ret)
     return (int)need;
 }
 
-size_t frame_format(enum frame_op op, bool fin, uint64_t len, uint8_t head[FRAME_HEAD_MAX])
+size_t frame_format(
+    enum frame_op op, bool fin, uint64_t len, const uint8_t *mask, uint8_t head[FRAME_HEAD_MAX])
 {
     size_t bytes = len < 126 ? 0 : len <= UINT16_MAX ? 2 : 8;
 
@@ -41,10 +42,14 @@ size_t frame_format(enum frame_op op, bool fin, uint64_t len, uint8_t head[FRAME
     head[1] = (uint8_t)(bytes == 0 ? len : bytes == 2 ? 126 : 127);
     for (size_t i = 0; i < bytes; i++)
         head[2 + i] = (uint8_t)(len >> (8 * (bytes - 1 - i)));
-    return 2 + bytes;
+    if (!mask)
+        return 2 + bytes;
+    head[1] |= 0x80;
+    memcpy(head + 2 + bytes, mask, 4);
+    return 6 + bytes;
 }
 
-void frame_unmask(uint8_t *data, size_t len, const uint8_t mask[4], uint64_t at)
+void frame_mask(uint8_t *data, size_t len, const uint8_t mask[4], uint64_t at)
 {
     uint8_t turned[4];
     size_t i = 0;

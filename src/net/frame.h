@@ -26,13 +26,14 @@ struct frame {
 
 /* Bytes of the head; 0 when it is not complete; -EPROTO when no peer may send it. */
 int frame_parse(const uint8_t *data, size_t len, struct frame *ret);
-/* The head of an unmasked frame; returns its bytes. */
-size_t frame_format(enum frame_op op, bool fin, uint64_t len, uint8_t head[FRAME_HEAD_MAX]);
+/* The head of a frame, with a mask or without (NULL); returns its bytes. */
+size_t frame_format(
+    enum frame_op op, bool fin, uint64_t len, const uint8_t *mask, uint8_t head[FRAME_HEAD_MAX]);
 /* The payload of a close frame, at most FRAME_CONTROL_MAX bytes; returns its bytes. The text is cut
  * between characters; a code that no frame may carry gives an empty payload. */
 size_t frame_format_close(unsigned code, const char *text, uint8_t *payload);
-/* XOR len bytes that start at offset at of the payload. */
-void frame_unmask(uint8_t *data, size_t len, const uint8_t mask[4], uint64_t at);
+/* XOR len bytes that start at offset at of the payload: masks, and takes the mask away again. */
+void frame_mask(uint8_t *data, size_t len, const uint8_t mask[4], uint64_t at);
 
 bool frame_is_utf8(const void *data, size_t len);
 /* May a close frame carry this code (section 7.4)? */

@@ -1,62 +1,35 @@
 /*
- * Blocking HTTP on one libcurl handle. Owns the handle, so the connection stays open between calls.
- * No redirects, no proxies, no signals, nothing but http and https.
+ * Blocking HTTP/1.1 on one connection that is kept between calls. No redirects, no proxies, no
+ * signals, nothing but http and https. Owns struct http; the request is http_send.c's, the answer
+ * http_receive.c's.
  */
 #include "net/http.h"
 
-#include <curl/curl.h>
-#include <pthread.h>
-#include <sys/stat.h>
-
+#include "base/clock.h"
 #include "base/str.h"
-#include "net/uri.h"
+#include "net/http_internal.h"
 
-#define CONNECT_MSEC 5000
-#define CALL_MSEC 60000
-#define BUFFER_BYTES 65536L
-
-struct http {
-    CURL *curl;
-    char *base_url, *token, *ca_path, *cert_path, *key_path;
-    long connect_msec;
-};
-
-/* One call while it runs. */
-struct transfer {
-    struct http *http;
-    struct http_call *call;
-    const char *body;
-    size_t body_left;
-    int result; /* why it was ended by us */
-};
-
-static void start_libcurl(void)
-{
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-static long msec_of(uint64_t usec)
-{
-    return (long)MIN_OF(MAX_OF(usec / 1000, UINT64_C(1)), UINT64_C(2000000000));
-}
+#define CONNECT_USEC (5 * USEC_PER_SEC)
+#define CALL_USEC (60 * USEC_PER_SEC)
 
 int http_new(const struct http_opts *opts, struct http **ret, struct err *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct uri uri;
     struct http *h;
+    size_t len;
+    int r = uri_parse_http(opts->base_url, &uri, err);
 
-    if (!str_starts(opts->base_url, "http://") && !str_starts(opts->base_url, "https://"))
-        return err_set(err, -EINVAL, "the address '%.100s' does not start with http:// or https://",
-            opts->base_url ? opts->base_url : "");
+    if (r < 0)
+        return r;
     if (opts->token && !str_is_clean(opts->token, strlen(opts->token)))
         return err_set(err, -EINVAL, "the token has characters that no header can carry");
-    pthread_once(&once, start_libcurl);
     h = xnew(struct http);
-    h->curl = curl_easy_init();
-    if (!h->curl) {
-        free(h);
-        return err_set(err, -ENOMEM, "libcurl cannot make a handle");
-    }
+    h->link = HTTP_LINK_INIT;
+    h->uri = uri;
+    h->prefix = xstrdup(uri.path);
+    len = strlen(h->prefix);
+    h->prefix[len - (h->prefix[len - 1] == '/')] = '\0';
+    h->uri.path = NULL;
     h->base_url = xstrdup(opts->base_url);
     if (str_ends(h->base_url, "/"))
         h->base_url[strlen(h->base_url) - 1] = '\0';
@@ -64,7 +37,8 @@ int http_new(const struct http_opts *opts, struct http **ret, struct err *err)
     h->ca_path = xstrdup(opts->ca_path);
     h->cert_path = xstrdup(opts->cert_path);
     h->key_path = xstrdup(opts->key_path);
-    h->connect_msec = opts->connect_usec ? msec_of(opts->connect_usec) : CONNECT_MSEC;
+    h->connect_usec = opts->connect_usec ? opts->connect_usec : CONNECT_USEC;
+    h->in = xcalloc(1, HTTP_BUFFER);
     *ret = h;
     return 0;
 }
@@ -73,12 +47,16 @@ void http_free(struct http *h)
 {
     if (!h)
         return;
-    curl_easy_cleanup(h->curl);
+    http_link_close(&h->link);
+    if (h->tls)
+        h->tls->ops->config_free(h->tls);
     free(h->base_url);
+    free(h->prefix);
     free(h->token);
     free(h->ca_path);
     free(h->cert_path);
     free(h->key_path);
+    free(h->in);
     free(h);
 }
 
@@ -87,247 +65,140 @@ void http_freep(struct http **h)
     http_free(*h);
 }
 
-static size_t got_data(char *data, size_t size, size_t count, void *arg)
+static int make_tls(struct http *h, struct err *err)
 {
-    struct transfer *t = arg;
-    struct http_call *call = t->call;
-    size_t len = size * count;
-    long status = 0;
-    int r = 0;
+    struct tls_files files = {h->cert_path, h->key_path, h->ca_path};
+    const struct tls_ops *ops;
+    int r;
 
-    curl_easy_getinfo(t->http->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (call->on_data && status >= 200 && status < 300)
-        r = call->on_data(data, len, call->arg);
-    else if (call->out)
-        r = buf_append(call->out, data, len);
-    if (r < 0) {
-        t->result = r;
-        return len + 1; /* anything but len ends the transfer */
+    if (h->tls || !h->uri.tls)
+        return 0;
+    r = tls_load(&ops, err);
+    return r < 0 ? r : ops->config_client(h->uri.host, &files, &h->tls, err);
+}
+
+static uint64_t after(uint64_t usec)
+{
+    uint64_t now = clock_mono_usec();
+
+    return usec > UINT64_MAX - now ? UINT64_MAX : now + usec;
+}
+
+/* A connection to ask on; *ret_kept: it was used before. */
+static int connect_now(struct exchange *x, bool *ret_kept, struct err *err)
+{
+    struct http *h = x->http;
+    int r;
+
+    *ret_kept = http_link_is_idle(&h->link);
+    if (*ret_kept)
+        return 0;
+    http_link_close(&h->link);
+    h->in_at = h->in_len = 0;
+    r = make_tls(h, err);
+    if (r < 0)
+        return r;
+    return http_link_open(
+        &h->link, &h->uri, h->tls, MIN_OF(after(h->connect_usec), x->deadline), err);
+}
+
+static bool has_header(const struct http_call *call, const char *start)
+{
+    for (const char *const *p = call->headers; p && *p; p++) {
+        if (strncasecmp(*p, start, strlen(start)) == 0)
+            return true;
     }
-    return len;
+    return false;
 }
 
-static size_t give_body(char *to, size_t size, size_t count, void *arg)
+/* May the server get this call twice? (RFC 9110 section 9.2.2; the key makes any call so.) */
+static bool is_idempotent(const struct http_call *call)
 {
-    struct transfer *t = arg;
-    size_t room = size * count;
-    ssize_t n;
+    static const char *const methods[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"};
 
-    if (t->call->body_fd > 0) {
-        do
-            n = read(t->call->body_fd, to, room);
-        while (n < 0 && errno == EINTR);
-        if (n >= 0)
-            return (size_t)n;
-        t->result = -errno;
-        return CURL_READFUNC_ABORT;
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+        if (str_eq(call->method, methods[i]))
+            return true;
     }
-    n = (ssize_t)MIN_OF(room, t->body_left);
-    memcpy(to, t->body, (size_t)n);
-    t->body += n;
-    t->body_left -= (size_t)n;
-    return (size_t)n;
+    return has_header(call, "Idempotency-Key:");
 }
 
-static int rewind_body(void *arg, curl_off_t offset, int origin)
+static int ask(struct exchange *x, struct err *err)
 {
-    struct transfer *t = arg;
+    int r = http_send(x, err);
 
-    /* Needed when a kept connection turns out to be closed after part of the body was sent. */
-    if (t->call->body_fd > 0 || origin != SEEK_SET || offset != 0)
-        return CURL_SEEKFUNC_FAIL;
-    t->body = t->call->body;
-    t->body_left = t->call->body_len;
-    return CURL_SEEKFUNC_OK;
+    if (r == 0)
+        r = http_receive_head(x, err);
+    if (r == 0)
+        r = http_receive_body(x, err);
+    return r;
 }
 
-static void freep_list(struct curl_slist **list)
+/* *ret_again: the server had closed the kept connection before it saw this. */
+static int try_call(struct exchange *x, bool *ret_again, struct err *err)
 {
-    curl_slist_free_all(*list);
+    bool kept;
+    int r = connect_now(x, &kept, err);
+
+    *ret_again = false;
+    if (r < 0)
+        return r;
+    r = ask(x, err);
+    *ret_again = kept && !x->heard && (r == -ECONNRESET || r == -EPIPE);
+    if (r < 0 || !x->keep)
+        http_link_close(&x->http->link);
+    return r;
 }
 
-static void add_line(struct curl_slist **list, const char *line)
+static void keep_answer(const struct exchange *x, struct http_call *call)
 {
-    struct curl_slist *longer = curl_slist_append(*list, line);
+    const char *type = http1_header(&x->head, "content-type");
 
-    assert(longer);
-    *list = longer;
-}
-
-static bool has_body(const struct http_call *call)
-{
-    return call->body_fd > 0 || call->body;
-}
-
-static void set_headers(
-    const struct http *h, const struct http_call *call, struct curl_slist **list)
-{
-    if (h->token) {
-        _cleanup_free_ char *line = xasprintf("Authorization: Bearer %s", h->token);
-
-        add_line(list, line);
-    }
-    if (has_body(call)) {
-        _cleanup_free_ char *line = xasprintf(
-            "Content-Type: %s", call->content_type ? call->content_type : "application/json");
-
-        add_line(list, line);
-        /* Small bodies leave at once; large ones are worth a question first. */
-        if (call->body_fd <= 0 && call->body_len < BUFFER_BYTES)
-            add_line(list, "Expect:");
-    }
-    for (const char *const *p = call->headers; p && *p; p++)
-        add_line(list, *p);
-}
-
-/* From where it stands to its end; -1 (chunks) for what is no regular file. */
-static curl_off_t body_size(const struct http_call *call)
-{
-    struct stat st;
-    off_t at;
-
-    if (call->body_fd <= 0)
-        return (curl_off_t)call->body_len;
-    if (fstat(call->body_fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return -1;
-    at = lseek(call->body_fd, 0, SEEK_CUR);
-    return at < 0 || at > st.st_size ? -1 : st.st_size - at;
-}
-
-static void set_method(CURL *curl, struct transfer *t)
-{
-    const struct http_call *call = t->call;
-
-    if (has_body(call)) {
-        curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
-        curl_easy_setopt(curl, CURLOPT_READFUNCTION, give_body);
-        curl_easy_setopt(curl, CURLOPT_READDATA, t);
-        curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, rewind_body);
-        curl_easy_setopt(curl, CURLOPT_SEEKDATA, t);
-        curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, body_size(call));
-    } else if (str_eq(call->method, "HEAD")) {
-        curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
-    } else if (str_eq(call->method, "POST") || str_eq(call->method, "PUT") ||
-        str_eq(call->method, "PATCH")) { /* says Content-Length: 0 */
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "");
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, 0L);
-    }
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method);
-}
-
-static void set_tls(const struct http *h)
-{
-    if (h->ca_path) {
-        curl_easy_setopt(h->curl, CURLOPT_CAINFO, h->ca_path);
-        curl_easy_setopt(h->curl, CURLOPT_CAPATH, NULL);
-    }
-    if (h->cert_path)
-        curl_easy_setopt(h->curl, CURLOPT_SSLCERT, h->cert_path);
-    if (h->key_path)
-        curl_easy_setopt(h->curl, CURLOPT_SSLKEY, h->key_path);
-    curl_easy_setopt(h->curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-}
-
-static void set_limits(const struct http *h, const struct http_call *call)
-{
-    CURL *curl = h->curl;
-
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
-    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(curl, CURLOPT_TCP_NODELAY, 1L);
-    curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, h->connect_msec);
-    if (call->timeout_usec != UINT64_MAX)
-        curl_easy_setopt(
-            curl, CURLOPT_TIMEOUT_MS, call->timeout_usec ? msec_of(call->timeout_usec) : CALL_MSEC);
-}
-
-static int errno_of(CURL *curl, CURLcode code)
-{
-    long os = 0;
-
-    switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST:
-        return -EHOSTUNREACH;
-    case CURLE_OPERATION_TIMEDOUT:
-        return -ETIMEDOUT;
-    case CURLE_COULDNT_CONNECT:
-        curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os);
-        return os > 0 ? -(int)os : -ECONNREFUSED;
-    case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
-        return -EINVAL;
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CACERT_BADFILE:
-        return -EPERM;
-    case CURLE_GOT_NOTHING:
-    case CURLE_RECV_ERROR:
-    case CURLE_SEND_ERROR:
-    case CURLE_PARTIAL_FILE:
-        return -ECONNRESET;
-    default:
-        return -EIO;
-    }
-}
-
-static int explain(struct transfer *t, CURLcode code, const char *detail, struct err *err)
-{
-    const struct http *h = t->http;
-
-    if (t->result == -EMSGSIZE && t->call->out)
-        return err_set(err, -EMSGSIZE, "%s: the answer is longer than %zu bytes", h->base_url,
-            t->call->out->max);
-    if (t->result < 0)
-        return err_sys(err, t->result, "%s: the transfer was ended", h->base_url);
-    return err_set(err, errno_of(h->curl, code), "%s: %s", h->base_url,
-        detail[0] ? detail : curl_easy_strerror(code));
-}
-
-static void keep_answer(struct http *h, struct http_call *call)
-{
-    const char *type = NULL;
-    long status = 0;
-
-    curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_getinfo(h->curl, CURLINFO_CONTENT_TYPE, &type);
-    call->status = (unsigned)status;
+    call->status = x->head.status;
     snprintf(call->content_type_got, sizeof(call->content_type_got), "%s", type ? type : "");
+}
+
+static bool rewind_body(const struct http_call *call, off_t start)
+{
+    return call->body_fd <= 0 || (start >= 0 && lseek(call->body_fd, start, SEEK_SET) == start);
+}
+
+static int call_it(struct http *h, struct http_call *call, struct err *err)
+{
+    struct exchange x = {.http = h, .call = call};
+    off_t start = http_body_start(call);
+    bool again;
+    int r;
+
+    x.deadline = after(call->timeout_usec ? call->timeout_usec : CALL_USEC);
+    r = try_call(&x, &again, err);
+    if (again && is_idempotent(call) && rewind_body(call, start)) {
+        free(x.text);
+        x = (struct exchange){.http = h, .call = call, .deadline = x.deadline};
+        r = try_call(&x, &again, err);
+    }
+    if (r == 0)
+        keep_answer(&x, call);
+    free(x.text);
+    return r;
 }
 
 int http_do(struct http *h, struct http_call *call, struct err *err)
 {
-    _cleanup_(freep_list) struct curl_slist *headers = NULL;
-    _cleanup_free_ char *url = xasprintf("%s%s", h->base_url, call->path);
-    struct transfer t = {h, call, call->body, call->body_len, 0};
-    char detail[CURL_ERROR_SIZE] = "";
-    CURLcode code;
+    struct err local = ERR_INIT;
+    int r;
 
+    err = err ? err : &local; /* texts are put together in it */
     call->status = 0;
     call->content_type_got[0] = '\0';
     if (call->path[0] != '/')
         return err_set(err, -EINVAL, "the path '%.100s' does not start with '/'", call->path);
-    curl_easy_reset(h->curl); /* keeps the connection */
-    set_limits(h, call);
-    set_tls(h);
-    set_headers(h, call, &headers);
-    set_method(h->curl, &t);
-    curl_easy_setopt(h->curl, CURLOPT_URL, url);
-    curl_easy_setopt(h->curl, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(h->curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(h->curl, CURLOPT_ERRORBUFFER, detail);
-    curl_easy_setopt(h->curl, CURLOPT_WRITEFUNCTION, got_data);
-    curl_easy_setopt(h->curl, CURLOPT_WRITEDATA, &t);
-    code = curl_easy_perform(h->curl);
-    curl_easy_setopt(h->curl, CURLOPT_ERRORBUFFER, NULL);
-    if (code == CURLE_OK)
-        keep_answer(h, call);
-    return code == CURLE_OK ? 0 : explain(&t, code, detail, err);
+    r = call_it(h, call, err);
+    if (r < 0) {
+        err_prefix(err, "%s", h->base_url);
+        err->code = r;
+    }
+    return r;
 }
 
 char *http_encode(const char *text)

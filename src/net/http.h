@@ -1,5 +1,5 @@
 /*
- * Blocking HTTP client (libcurl), for the command line and for worker threads. One struct http is
+ * Blocking HTTP client, for the command line and for worker threads. One struct http is
  * one connection kept alive; not shared between threads.
  */
 #ifndef NET_HTTP_H

@@ -1,6 +1,6 @@
 /*
- * HTTP/1.1 requests (RFC 9112), read strictly: what two readers could take for different things is
- * refused, never guessed. Pure.
+ * HTTP/1.1 requests and answers (RFC 9112), read strictly: what two readers could take for
+ * different things is refused, never guessed. Pure.
  */
 #ifndef NET_HTTP1_H
 #define NET_HTTP1_H
@@ -16,9 +16,10 @@ struct http1_header {
 };
 
 struct http1_head {
-    const char *method;
+    const char *method; /* of a request */
     char *target;
-    unsigned minor; /* of HTTP/1.x */
+    unsigned status; /* of an answer */
+    unsigned minor;  /* of HTTP/1.x */
     struct http1_header headers[HTTP1_HEADERS_MAX];
     unsigned header_count;
     bool chunked;
@@ -30,8 +31,8 @@ struct http1_head {
 
 /*
  * Length of the head at the start of data, its last empty line included; 0 when it is not complete;
- * -EMSGSIZE when it is too long; -EINVAL when it cannot become one. *scanned (0 at first) keeps
- * what was looked at before.
+ * -EMSGSIZE when it is too long; -EINVAL when it cannot become one; -EPROTO when its first byte
+ * says that this is no HTTP at all. *scanned (0 at first) keeps what was looked at before.
  */
 ssize_t http1_head_length(const char *data, size_t len, size_t *scanned);
 /*
@@ -40,12 +41,17 @@ ssize_t http1_head_length(const char *data, size_t len, size_t *scanned);
  */
 int http1_parse_head(
     char *text, size_t len, struct http1_head *ret, unsigned *ret_status, struct err *err);
+/* The same for the head of an answer. -EINVAL with text. */
+int http1_parse_answer(char *text, size_t len, struct http1_head *ret, struct err *err);
+/* 101 with all that RFC 6455 section 4.1 wants of it; extensions and protocols were not offered. */
+bool http1_is_handshake_answer(const struct http1_head *head, const char *accept);
 const char *http1_header(const struct http1_head *head, const char *name);
 
 /* What comes behind a head. */
 struct http1_body {
     uint64_t remaining; /* of the body, or of this chunk */
     bool chunked;
+    bool until_close; /* of an answer: its end is that of the connection */
     enum { CHUNK_SIZE, CHUNK_DATA, CHUNK_END, CHUNK_TRAILER, CHUNK_DONE } state;
     char line[32];
     unsigned line_len;
@@ -53,6 +59,9 @@ struct http1_body {
 };
 
 void http1_body_init(struct http1_body *body, const struct http1_head *head);
+/* asked_head: the answer is one to a HEAD request. */
+void http1_body_init_answer(
+    struct http1_body *body, const struct http1_head *head, bool asked_head);
 bool http1_body_is_done(const struct http1_body *body);
 /*
  * Take the next piece: *ret_used bytes of data were consumed, of which *ret_len at *ret_piece are

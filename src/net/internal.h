@@ -1,15 +1,12 @@
 /*
- * What the files of src/net share: the struct net, its coarse timers, and the two libwebsockets
- * contexts. Nothing outside this folder includes it.
+ * What the files of src/net share: the struct net and its coarse timers. Nothing outside this
+ * folder includes it.
  */
 #ifndef NET_INTERNAL_H
 #define NET_INTERNAL_H
 
 #include "base/list.h"
 #include "net/net.h"
-
-struct lws_context;
-struct lws_vhost;
 
 /* Owners of a queue are told to go on when it falls below this. */
 #define NET_QUEUE_LOW ((size_t)64 << 10)
@@ -26,10 +23,6 @@ struct net_timer {
     void (*fn)(struct net_timer *timer);
 };
 
-/* Plain sockets and TLS live in contexts of their own, so that who never uses TLS never pays for
- * OpenSSL's start. */
-enum net_kind { NET_PLAIN, NET_TLS, NET_KINDS };
-
 struct net {
     uv_loop_t *loop;
     struct net_limits limits;
@@ -40,30 +33,19 @@ struct net {
     struct list listeners;
     struct list conns;   /* of conn */
     struct list sockets; /* of ws */
-    struct list vhosts;  /* of tls_vhost: TLS settings that were used */
-    unsigned conn_count;
-    struct lws_context *contexts[NET_KINDS];
-    struct lws_vhost *plain_vhost;
+    struct list tls;     /* of tls_client: settings that were used */
+    unsigned conn_count; /* accepted ones */
     bool closing;
-    unsigned close_turns;
 };
 
 void net_timer_init(struct net_timer *timer, void (*fn)(struct net_timer *timer));
 void net_timer_set(struct net *net, struct net_timer *timer, uint64_t delay_msec);
 void net_timer_stop(struct net_timer *timer);
 
-/* Make the context when it is first needed. */
-int net_context(struct net *net, enum net_kind kind, struct lws_context **ret, struct err *err);
-/* The vhost for plain connections. */
-int net_plain_vhost(struct net *net, struct lws_vhost **ret, struct err *err);
-/* Which callbacks a connection has: names in NET_PROTOCOLS (lws_protocols.h). */
-#define NET_PROTOCOL_CONN "muster-conn"
-#define NET_PROTOCOL_WS "muster-ws"
-
 /* Close all that is open of each sort, with its callbacks (net_free). */
 void listeners_close(struct net *net);
 void conns_close(struct net *net);
 void sockets_close(struct net *net);
-void tls_vhosts_free(struct net *net);
+void tls_clients_free(struct net *net);
 
 #endif

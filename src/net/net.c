@@ -1,18 +1,9 @@
 /*
- * Owns struct net: limits, the coarse timers, the life of the libwebsockets contexts. Knows no
- * protocol.
- *
- * libwebsockets gives up a context on a foreign loop in steps: lws_context_destroy() starts to
- * close, libuv calls back in later turns, a second lws_context_destroy() frees. finish_close()
- * waits for that, turn by turn, and then frees the struct net itself.
+ * Owns struct net: limits, the coarse timers, the end of all that is open. Knows no protocol.
  */
 #include "net/net.h"
 
-#include <signal.h>
-#include <sys/resource.h>
-
 #include "net/internal.h"
-#include "net/lws_protocols.h"
 
 #define BODY_MAX ((size_t)1 << 20)
 #define WS_MESSAGE_MAX ((size_t)4 << 20)
@@ -20,21 +11,6 @@
 #define CONNECTIONS_MAX 4096
 #define IDLE_USEC UINT64_C(30000000)
 #define PING_USEC UINT64_C(15000000)
-
-/* Up to this limit on open files libwebsockets finds a connection by indexing a table of that size
- * (16 bytes an entry); above it searches a short one. */
-#define FD_TABLE_MAX 65536
-/* Turns of the loop until libuv let go of every handle. */
-#define CLOSE_TURNS 5
-
-const struct lws_protocols NET_PROTOCOLS[] = {
-    {.name = NET_PROTOCOL_CONN, .callback = conn_callback},
-    {.name = NET_PROTOCOL_WS,
-        .callback = ws_client_callback,
-        .rx_buffer_size = NET_READ_MAX,
-        .tx_packet_size = 2 * NET_QUEUE_LOW},
-    {0},
-};
 
 void net_timer_init(struct net_timer *timer, void (*fn)(struct net_timer *timer))
 {
@@ -141,7 +117,7 @@ int net_new(uv_loop_t *loop, const struct net_limits *limits, struct net **ret, 
     list_init(&net->listeners);
     list_init(&net->conns);
     list_init(&net->sockets);
-    list_init(&net->vhosts);
+    list_init(&net->tls);
     r = uv_timer_init(loop, &net->timer);
     if (r < 0) {
         free(net);
@@ -153,98 +129,9 @@ int net_new(uv_loop_t *loop, const struct net_limits *limits, struct net **ret, 
     return 0;
 }
 
-static unsigned fd_limit(const struct net *net)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= FD_TABLE_MAX)
-        return 0; /* as many as the process may open */
-    return net->limits.connections_max + 64;
-}
-
-/* libwebsockets would ignore SIGPIPE for the whole process: that is the program's to say. */
-static struct lws_context *create_context(struct lws_context_creation_info *info)
-{
-    struct lws_context *context;
-    struct sigaction before;
-
-    lws_set_log_level(0, NULL);
-    sigaction(SIGPIPE, NULL, &before);
-    context = lws_create_context(info);
-    sigaction(SIGPIPE, &before, NULL);
-    return context;
-}
-
-int net_context(struct net *net, enum net_kind kind, struct lws_context **ret, struct err *err)
-{
-    struct lws_context_creation_info info = {0};
-    void *loops[] = {net->loop};
-
-    if (!net->contexts[kind]) {
-        info.options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS;
-        if (kind == NET_TLS)
-            info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
-        info.port = CONTEXT_PORT_NO_LISTEN;
-        info.foreign_loops = loops;
-        info.fd_limit_per_thread = fd_limit(net);
-        info.pt_serv_buf_size = (unsigned)NET_READ_MAX + LWS_PRE;
-        info.max_http_header_data = 4096;
-        info.max_http_header_pool = 64;
-        info.alpn = "http/1.1";
-        info.timeout_secs = (unsigned)(net->limits.idle_usec / 1000000 + 1);
-        info.gid = (gid_t)-1;
-        info.uid = (uid_t)-1;
-        info.pcontext = &net->contexts[kind];
-        net->contexts[kind] = create_context(&info);
-    }
-    if (!net->contexts[kind])
-        return err_set(err, -ENOSYS,
-            "libwebsockets cannot run on libuv "
-            "(is the package libwebsockets-evlib-uv installed?)");
-    *ret = net->contexts[kind];
-    return 0;
-}
-
-int net_plain_vhost(struct net *net, struct lws_vhost **ret, struct err *err)
-{
-    struct lws_context_creation_info info = {0};
-    struct lws_context *context = NULL;
-    int r;
-
-    if (!net->plain_vhost) {
-        r = net_context(net, NET_PLAIN, &context, err);
-        if (r < 0)
-            return r;
-        info.port = CONTEXT_PORT_NO_LISTEN_SERVER;
-        info.vhost_name = "plain";
-        info.protocols = NET_PROTOCOLS;
-        /* Otherwise the environment's http_proxy would be used. */
-        info.http_proxy_address = "";
-        net->plain_vhost = lws_create_vhost(context, &info);
-        if (!net->plain_vhost)
-            return err_set(err, -ENOMEM, "libwebsockets cannot make a vhost");
-    }
-    *ret = net->plain_vhost;
-    return 0;
-}
-
 static void forget(uv_handle_t *handle)
 {
     free(handle->data);
-}
-
-static void finish_close(uv_timer_t *handle)
-{
-    struct net *net = handle->data;
-
-    if (++net->close_turns < CLOSE_TURNS)
-        return;
-    for (int kind = 0; kind < NET_KINDS; kind++) {
-        if (net->contexts[kind])
-            lws_context_destroy(net->contexts[kind]);
-    }
-    tls_vhosts_free(net);
-    uv_close((uv_handle_t *)handle, forget);
 }
 
 void net_free(struct net *net)
@@ -255,9 +142,6 @@ void net_free(struct net *net)
     listeners_close(net);
     sockets_close(net);
     conns_close(net);
-    for (int kind = 0; kind < NET_KINDS; kind++) {
-        if (net->contexts[kind])
-            lws_context_destroy(net->contexts[kind]);
-    }
-    uv_timer_start(&net->timer, finish_close, 0, 1);
+    tls_clients_free(net);
+    uv_close((uv_handle_t *)&net->timer, forget);
 }

@@ -1,7 +1,7 @@
 /*
  * The network side of one event loop: HTTP/1.1 and WebSocket, server and client, behind a small
- * interface. libwebsockets on libuv is inside and never shows. All calls and callbacks happen on
- * the loop's thread. HTTP/2 is never offered (docs/decisions/http11-only.md).
+ * interface, on sockets that libuv polls. All calls and callbacks happen on the loop's thread.
+ * HTTP/2 is never offered (docs/decisions/http11-only.md).
  *
  * Bounds: every size that a peer can choose has a maximum in struct net_limits.
  */
@@ -25,8 +25,8 @@ struct net_limits {
     uint64_t ping_usec; /* WebSocket ping after so much silence, dead after twice; default 15 s */
 };
 
-/* limits may be NULL, and zero members mean their default. A program that uses TLS ignores SIGPIPE:
- * OpenSSL's writes raise it. */
+/* limits may be NULL, and zero members mean their default. A program that answers with files
+ * ignores SIGPIPE: sendfile(2) raises it. */
 int net_new(uv_loop_t *loop, const struct net_limits *limits, struct net **ret, struct err *err);
 /* Close everything; callbacks of what is open are called before it returns. The loop has to run
  * once more for libuv to let go of the handles. */

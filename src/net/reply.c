@@ -1,10 +1,10 @@
 /* Answers: whole, streamed, from a file, or the change to a WebSocket. */
 #include <inttypes.h>
-#include <libwebsockets.h>
 
 #include "base/str.h"
 #include "net/server_internal.h"
 #include "net/ws_internal.h"
+#include "net/ws_key.h"
 
 #define REPLY_HEAD_MAX (SERVER_EXTRA_MAX + 1024)
 /* Bodies up to this go out in one write with their head. */
@@ -165,27 +165,15 @@ void request_reply_file(struct request *rq, const char *content_type, int fd, ui
     reply_done(rq);
 }
 
-/* RFC 6455 section 4.2.2. */
-static void accept_key(const char *key, char accept[32])
-{
-    unsigned char digest[20];
-    char text[64];
-
-    /* Not OpenSSL's SHA-1: its first use costs milliseconds and megabytes, also without TLS. */
-    snprintf(text, sizeof(text), "%.24s258EAFA5-E914-47DA-95CA-C5AB0DC85B11", key);
-    lws_SHA1((unsigned char *)text, strlen(text), digest);
-    lws_b64_encode_string((char *)digest, sizeof(digest), accept, 32);
-}
-
 struct ws *request_upgrade(struct request *rq, const struct ws_events *events, void *arg)
 {
     _cleanup_(buf_done) struct buf head = BUF_INIT(REPLY_HEAD_MAX);
     struct server_conn *sc = rq->sc;
-    char accept[32];
+    char accept[WS_ACCEPT_LEN + 1];
     struct ws *ws;
 
     assert(rq->head.ws_key && rq->reply == REPLY_NONE);
-    accept_key(rq->head.ws_key, accept);
+    ws_key_accept(rq->head.ws_key, accept); /* RFC 6455 section 4.2.2 */
     buf_printf(&head,
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Accept: %s\r\n",

@@ -130,6 +130,16 @@ static void start_request(struct server_conn *sc, size_t len)
     sc->handler.fn(rq, sc->handler.arg);
 }
 
+static void refuse_head(struct server_conn *sc, int r)
+{
+    if (r == -EMSGSIZE)
+        server_refuse(request_new(sc), 431, "the request head is too long");
+    else if (r == -EPROTO)
+        server_refuse(request_new(sc), 400, "this is no HTTP request; this port has no TLS");
+    else
+        server_refuse(request_new(sc), 400, "a line of the request head does not end with CR LF");
+}
+
 /* False when there is no whole head. */
 static bool take_head(struct server_conn *sc)
 {
@@ -145,9 +155,7 @@ static bool take_head(struct server_conn *sc)
     if (len == 0)
         return false;
     if (len < 0)
-        server_refuse(request_new(sc), len == -EMSGSIZE ? 431 : 400,
-            len == -EMSGSIZE ? "the request head is too long"
-                             : "a line of the request head does not end with CR LF");
+        refuse_head(sc, (int)len);
     else
         start_request(sc, (size_t)len);
     return true;

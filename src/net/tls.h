@@ -1,19 +1,19 @@
-/* TLS settings: files checked with errors that say what is wrong, and the vhosts that carry them.
- */
+/* TLS settings as net's connections use them; how they work is behind struct tls_ops. */
 #ifndef NET_TLS_H
 #define NET_TLS_H
 
 #include "net/internal.h"
+#include "net/tls_ops.h"
 
-/* The files of a server. */
-int tls_server_vhost(struct net *net, const char *cert_path, const char *key_path,
-    const char *ca_path, struct lws_vhost **ret, struct err *err);
-
+/* A server's settings, from files that are checked. For tls_config_free. */
+int tls_server(const struct tls_files *files, struct tls_config **ret, struct err *err);
 /*
  * A client's settings for one host (a name or an address): the peer's certificate must be valid
  * for it. Kept until net_free and used again as long as the files are the same.
  */
-int tls_client_vhost(struct net *net, const char *host, const char *ca_path, const char *cert_path,
-    const char *key_path, struct lws_vhost **ret, struct err *err);
+int tls_client(struct net *net, const char *host, const struct tls_files *files,
+    struct tls_config **ret, struct err *err);
+/* config may be NULL. */
+void tls_config_free(struct tls_config *config);
 
 #endif

@@ -147,34 +147,59 @@ static bool is_host(const char *s, bool bracketed)
     return true;
 }
 
+static int parse_port_of(const char *text, size_t len, struct uri *uri)
+{
+    return len == 0 ? 0 : *text == ':' ? parse_port(text + 1, len - 1, &uri->port) : -EINVAL;
+}
+
+/* What stands behind "scheme://". what: of the error text. */
+static int parse_rest(const char *what, const char *host, struct uri *ret, struct err *err)
+{
+    const char *end = host + strcspn(host, "/?"), *host_end, *port;
+    bool bracketed = *host == '[';
+
+    host += bracketed;
+    host_end = memchr(host, bracketed ? ']' : ':', (size_t)(end - host));
+    if (!host_end && !bracketed)
+        host_end = end;
+    if (!host_end || (size_t)(host_end - host) >= sizeof(ret->host))
+        return err_set(err, -EINVAL, "the %s has no proper host", what);
+    memcpy(ret->host, host, (size_t)(host_end - host));
+    ret->host[host_end - host] = '\0';
+    if (!is_host(ret->host, bracketed))
+        return err_set(err, -EINVAL, "the %s has no proper host", what);
+    port = host_end + bracketed;
+    ret->port = ret->tls ? 443 : 80;
+    if (parse_port_of(port, (size_t)(end - port), ret) < 0)
+        return err_set(err, -EINVAL, "the %s has no proper port", what);
+    if (*end == '?' || !is_target(end))
+        return err_set(err, -EINVAL, "the %s has no proper path", what);
+    ret->path = *end ? end : "/";
+    return 0;
+}
+
 int uri_parse_ws(const char *url, struct uri *ret, struct err *err)
 {
-    const char *rest, *end, *host, *host_end;
-
     ret->tls = str_starts(url, "wss://");
     if (!ret->tls && !str_starts(url, "ws://"))
         return err_set(err, -EINVAL, "a WebSocket URL starts with ws:// or wss://");
-    host = url + (ret->tls ? 6 : 5);
-    end = host + strcspn(host, "/?");
-    if (*host == '[') {
-        host++;
-        host_end = memchr(host, ']', (size_t)(end - host));
-        rest = host_end ? host_end + 1 : end;
-    } else {
-        host_end = memchr(host, ':', (size_t)(end - host));
-        rest = host_end = host_end ? host_end : end;
-    }
-    if (!host_end || (size_t)(host_end - host) >= sizeof(ret->host))
-        return err_set(err, -EINVAL, "the WebSocket URL has no proper host");
-    memcpy(ret->host, host, (size_t)(host_end - host));
-    ret->host[host_end - host] = '\0';
-    ret->port = ret->tls ? 443 : 80;
-    if (!is_host(ret->host, host[-1] == '['))
-        return err_set(err, -EINVAL, "the WebSocket URL has no proper host");
-    if (rest < end && (*rest != ':' || parse_port(rest + 1, (size_t)(end - rest - 1), &ret->port)))
-        return err_set(err, -EINVAL, "the WebSocket URL has no proper port");
-    if (*end == '?' || !is_target(end))
-        return err_set(err, -EINVAL, "the WebSocket URL has no proper path");
-    ret->path = *end ? end : "/";
-    return 0;
+    return parse_rest("WebSocket URL", url + (ret->tls ? 6 : 5), ret, err);
+}
+
+int uri_parse_http(const char *url, struct uri *ret, struct err *err)
+{
+    ret->tls = str_starts(url, "https://");
+    if (!ret->tls && !str_starts(url, "http://"))
+        return err_set(err, -EINVAL, "the address '%.100s' does not start with http:// or https://",
+            url ? url : "");
+    return parse_rest("address", url + (ret->tls ? 8 : 7), ret, err);
+}
+
+void uri_format_authority(const struct uri *uri, char text[URI_AUTHORITY_MAX])
+{
+    bool six = strchr(uri->host, ':');
+    int n = snprintf(text, URI_AUTHORITY_MAX, six ? "[%s]" : "%s", uri->host);
+
+    if (uri->port != (uri->tls ? 443 : 80))
+        snprintf(text + n, URI_AUTHORITY_MAX - (size_t)n, ":%u", uri->port);
 }

@@ -32,5 +32,11 @@ struct uri {
 };
 
 int uri_parse_ws(const char *url, struct uri *ret, struct err *err);
+/* The same for http:// and https://. */
+int uri_parse_http(const char *url, struct uri *ret, struct err *err);
+
+/* "host:port" for the Host header, without the port where it is the scheme's own. */
+#define URI_AUTHORITY_MAX 272
+void uri_format_authority(const struct uri *uri, char text[URI_AUTHORITY_MAX]);
 
 #endif

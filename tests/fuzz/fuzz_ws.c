@@ -1,9 +1,9 @@
 /*
- * WebSocket frames from an attacker, through the whole server side but for the connection below it,
+ * WebSocket frames from an attacker, through all of either side but for the connection below it,
  * which is faked here together with the timers. How the bytes are cut must not change what the user
  * hears; closed comes exactly once; nothing is sent to the user after it.
  *
- * The first byte of the input says where to cut.
+ * The first byte of the input says where to cut; its highest bit, who reads: a client or a server.
  */
 #include "net/conn.h"
 #include "net/ws_internal.h"
@@ -103,7 +103,21 @@ static void on_closed(struct ws *ws, unsigned code, unsigned status, const char 
 
 static const struct ws_events EVENTS = {NULL, on_message, NULL, on_closed};
 
-static struct heard listen_to(const uint8_t *data, size_t size, size_t step)
+static void open_ws(struct conn *c, bool is_client, struct heard *h)
+{
+    struct ws *ws;
+
+    if (!is_client) {
+        ws_accept(c, NULL, 0, &EVENTS, h);
+        return;
+    }
+    ws = xnew(struct ws);
+    ws_init(ws, &c->net, NULL, NULL, &EVENTS, h);
+    ws_attach(ws, c, true, NULL, 0);
+    ws_open(ws);
+}
+
+static struct heard listen_to(const uint8_t *data, size_t size, size_t step, bool is_client)
 {
     struct heard h = {0};
     struct conn c = {0};
@@ -114,7 +128,7 @@ static struct heard listen_to(const uint8_t *data, size_t size, size_t step)
     c.net.limits.ws_queue_max = QUEUE_MAX;
     c.net.limits.ping_usec = 1000000;
     list_init(&c.net.sockets);
-    ws_accept(&c, NULL, 0, &EVENTS, &h);
+    open_ws(&c, is_client, &h);
     for (size_t at = 0; at < size && !c.let_go; at += step)
         c.events->data(&c, (const char *)data + at, MIN_OF(step, size - at), c.owner);
     if (c.let_go != (h.closed == 1))
@@ -133,8 +147,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 2)
         return 0;
-    whole = listen_to(data + 1, size - 1, size);
-    cut = listen_to(data + 1, size - 1, 1 + data[0] % 16u);
+    whole = listen_to(data + 1, size - 1, size, data[0] & 0x80);
+    cut = listen_to(data + 1, size - 1, 1 + data[0] % 16u, data[0] & 0x80);
     if (whole.messages != cut.messages || whole.sum != cut.sum || whole.code != cut.code)
         abort();
     return 0;

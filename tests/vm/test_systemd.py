@@ -36,13 +36,12 @@ def installed(folder):
         shutil.copytree(path, folder / "usr" / path.name, symlinks=True, dirs_exist_ok=True)
     shutil.rmtree(folder / "usr/local", ignore_errors=True)
     packages = set()
-    for program in [*(folder / "usr/bin").iterdir(), *(folder / "usr/libexec").rglob("*")]:
+    for program in [*(folder / "usr/bin").iterdir(), *(folder / "usr/libexec").rglob("*"),
+                    *(folder / "usr/lib").rglob("muster-tls.so")]:  # opened by name
         if program.is_file():
             for library in re.findall(r"=> (/\S+)", subprocess.run(
                     ["ldd", program], capture_output=True, text=True).stdout):
                 packages.add(owner(library))
-    # a plug-in that libwebsockets opens by name
-    packages.add("libwebsockets-evlib-uv")
     return sorted(packages)
 
 

@@ -11,6 +11,7 @@
 
 #include "base/fs.h"
 #include "base/proc.h"
+#include "net/tls_ops.h"
 
 static uint64_t now_msec(void)
 {
@@ -23,6 +24,7 @@ void fixture_begin(struct fixture *f, const struct net_limits *limits, request_f
 
     memset(f, 0, sizeof(*f));
     signal(SIGPIPE, SIG_IGN);
+    tls_load_from(TLS_MODULE);
     assert_int_equal(uv_loop_init(&f->loop), 0);
     assert_int_equal(net_new(&f->loop, limits, &f->net, &err), 0);
     if (fn) {

@@ -14,7 +14,7 @@ TEST(the_examples_of_the_rfc_are_read)
     assert_int_equal(f.op, FRAME_TEXT);
     assert_int_equal(f.len, 5);
     memcpy(payload, hello + 6, 5);
-    frame_unmask(payload, 5, f.mask, 0);
+    frame_mask(payload, 5, f.mask, 0);
     assert_memory_equal(payload, "Hello", 5);
 }
 
@@ -31,17 +31,23 @@ TEST(a_head_that_is_cut_anywhere_is_not_complete)
 
 TEST(what_is_formatted_is_read_again)
 {
+    static const uint8_t mask[4] = {1, 2, 3, 4};
     static const uint64_t sizes[] = {0, 1, 125, 126, 127, 65535, 65536, UINT64_C(1) << 40};
     uint8_t head[FRAME_HEAD_MAX];
     struct frame f;
 
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-        size_t n = frame_format(FRAME_BINARY, i % 2, sizes[i], head);
+        size_t n = frame_format(FRAME_BINARY, i % 2, sizes[i], NULL, head);
 
         assert_int_equal(frame_parse(head, n, &f), n);
         assert_int_equal(f.len, sizes[i]);
         assert_int_equal(f.fin, i % 2);
         assert_false(f.masked);
+        n = frame_format(FRAME_BINARY, i % 2, sizes[i], mask, head);
+        assert_int_equal(frame_parse(head, n, &f), n);
+        assert_int_equal(f.len, sizes[i]);
+        assert_true(f.masked);
+        assert_memory_equal(f.mask, mask, 4);
     }
 }
 
@@ -53,9 +59,9 @@ TEST(unmasking_in_pieces_is_unmasking_at_once)
     for (size_t cut = 0; cut <= 100; cut++) {
         for (size_t i = 0; i < 100; i++)
             whole[i] = pieces[i] = (uint8_t)(i * 7);
-        frame_unmask(whole, 100, mask, 0);
-        frame_unmask(pieces, cut, mask, 0);
-        frame_unmask(pieces + cut, 100 - cut, mask, cut);
+        frame_mask(whole, 100, mask, 0);
+        frame_mask(pieces, cut, mask, 0);
+        frame_mask(pieces + cut, 100 - cut, mask, cut);
         assert_memory_equal(whole, pieces, 100);
     }
 }

@@ -255,6 +255,20 @@ static void a_nul_in_the_head_is_refused(void **state)
     without(&f, &s);
 }
 
+static void who_speaks_tls_to_a_plain_port_is_told_at_once(void **state)
+{
+    struct fixture f;
+    struct seen s;
+    _cleanup_free_ char *answer = NULL;
+
+    with(&f, &s, NULL);
+    answer = raw_ask(&f, "\x16\x03\x01\x02");
+    assert_true(str_starts(answer, "HTTP/1.1 400 Bad Request\r\n"));
+    assert_non_null(strstr(answer, "this is no HTTP request; this port has no TLS"));
+    assert_int_equal(s.requests, 0);
+    without(&f, &s);
+}
+
 static void a_head_that_is_too_long_is_refused(void **state)
 {
     _cleanup_free_ char *long_value = xcalloc(1, 40001);
@@ -727,6 +741,7 @@ int main(void)
         cmocka_unit_test(added_headers_are_sent_unless_they_would_split_the_answer),
         cmocka_unit_test(what_is_no_proper_request_is_refused),
         cmocka_unit_test(a_nul_in_the_head_is_refused),
+        cmocka_unit_test(who_speaks_tls_to_a_plain_port_is_told_at_once),
         cmocka_unit_test(a_head_that_is_too_long_is_refused),
         cmocka_unit_test(a_head_may_come_byte_by_byte),
         cmocka_unit_test(pipelined_requests_are_answered_in_order),

@@ -641,6 +641,118 @@ static void bad_certificate_files_are_named(void **state)
     without(&s);
 }
 
+static void tls_to_a_plain_port_says_so(void **state)
+{
+    struct http_call call = {0};
+    struct err err = ERR_INIT;
+    struct http *http;
+    struct server s;
+    struct dialer d;
+
+    with_plain(&s);
+    http = client(&s, "https", "localhost", certs.ca, NULL, NULL);
+    assert_int_equal(get(&s, http, "/", &call, &err), -EPERM);
+    assert_true(str_ends(err.text, ": TLS: the other side does not speak TLS here"));
+    http_free(http);
+    dial(&s, &d, "127.0.0.1", certs.ca, NULL, NULL);
+    until(&s, &d.closed, 1, 5000);
+    assert_true(str_ends(d.text, ": TLS: the other side does not speak TLS here"));
+    assert_int_equal(s.requests, 0);
+    without(&s);
+}
+
+static void plain_http_to_a_tls_port_comes_to_an_end(void **state)
+{
+    struct http_call call = {0};
+    struct err err = ERR_INIT;
+    struct http *http;
+    struct server s;
+    struct dialer d;
+    _cleanup_free_ char *url = NULL;
+    struct ws_connect_opts opts = {0};
+
+    with_tls(&s, NULL);
+    http = client(&s, "http", "localhost", NULL, NULL, NULL);
+    assert_true(get(&s, http, "/", &call, &err) < 0);
+    assert_int_equal(call.status, 0);
+    http_free(http);
+    memset(&d, 0, sizeof(d));
+    url = xasprintf("ws://127.0.0.1:%u/", s.f.port);
+    opts.url = url;
+    assert_ok(ws_connect(s.f.net, &opts, &DIALER, &d, &d.ws, &err), &err);
+    until(&s, &d.closed, 1, 5000);
+    assert_int_equal(s.requests, 0);
+    without(&s);
+}
+
+static void what_is_wrong_with_a_certificate_is_said(void **state)
+{
+    struct http_call call = {0};
+    struct err err = ERR_INIT;
+    struct http *http;
+    struct server s;
+    struct listen_opts opts = {.host = "127.0.0.2",
+        .cert_path = certs.cert,
+        .key_path = certs.key,
+        .fn = handle,
+        .arg = &s};
+
+    with_tls(&s, NULL);
+    http = client(&s, "https", "localhost", certs.other_cert, NULL, NULL);
+    assert_int_equal(get(&s, http, "/", &call, &err), -EPERM);
+    assert_non_null(strstr(err.text, ": the certificate of the other side is not accepted: "));
+    http_free(http);
+    opts.port = s.f.port;
+    assert_ok(server_listen(s.f.net, &opts, NULL, &err), &err);
+    http = client(&s, "https", "127.0.0.2", certs.ca, NULL, NULL);
+    assert_int_equal(get(&s, http, "/", &call, &err), -EPERM);
+    assert_true(str_ends(err.text, "IP address mismatch"));
+    http_free(http);
+    assert_int_equal(s.requests, 0);
+    without(&s);
+}
+
+static void a_client_learns_why_its_certificate_was_not_taken(void **state)
+{
+    struct http_call call = {0};
+    struct err err = ERR_INIT;
+    struct http *http;
+    struct server s;
+    struct dialer d;
+
+    with_tls(&s, certs.ca);
+    http = client(&s, "https", "127.0.0.1", certs.ca, certs.other_cert, certs.other_key);
+    assert_true(get(&s, http, "/", &call, &err) < 0);
+    http_free(http);
+    dial(&s, &d, "127.0.0.1", certs.ca, certs.other_cert, certs.other_key);
+    until(&s, &d.closed, 1, 5000);
+    if (!strstr(err.text, "alert") || !strstr(d.text, "alert"))
+        fail_msg("'%s' and '%s'", err.text, d.text);
+    without(&s);
+}
+
+static void a_large_body_goes_up_over_tls(void **state)
+{
+    _cleanup_free_ char *large = xcalloc(1, 8 << 20);
+    struct http_call call = {.method = "PUT", .path = "/x", .body = large, .body_len = 8 << 20};
+    struct err err = ERR_INIT;
+    struct http *http;
+    struct server s;
+
+    for (int i = 0; i < 8 << 20; i++)
+        large[i] = (char)(i * 31 + i / 256);
+    with_tls(&s, NULL);
+    http = client(&s, "https", "localhost", certs.ca, NULL, NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(call_it(&s, http, &call, &err), &err);
+        assert_int_equal(call.status, 201);
+        assert_int_equal(s.body_len, 8 << 20);
+        assert_memory_equal(s.body, large, 8 << 20);
+    }
+    http_free(http);
+    without(&s);
+}
+
 static int make_certs(void **state)
 {
     certs_make(&certs);
@@ -672,6 +784,11 @@ int main(void)
         cmocka_unit_test(a_handshake_that_does_not_come_is_given_up),
         cmocka_unit_test(a_quiet_tls_connection_is_not_cut_by_the_library_below),
         cmocka_unit_test(bad_certificate_files_are_named),
+        cmocka_unit_test(tls_to_a_plain_port_says_so),
+        cmocka_unit_test(plain_http_to_a_tls_port_comes_to_an_end),
+        cmocka_unit_test(what_is_wrong_with_a_certificate_is_said),
+        cmocka_unit_test(a_client_learns_why_its_certificate_was_not_taken),
+        cmocka_unit_test(a_large_body_goes_up_over_tls),
     };
 
     return cmocka_run_group_tests(tests, make_certs, remove_certs);

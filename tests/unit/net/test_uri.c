@@ -69,6 +69,30 @@ TEST(websocket_urls_are_taken_apart)
     }
 }
 
+TEST(the_host_header_leaves_out_the_port_of_the_scheme)
+{
+    static const struct {
+        const char *url, *text;
+    } rows[] = {
+        {"http://127.0.0.1:7480/x", "127.0.0.1:7480"},
+        {"http://x:80", "x"},
+        {"https://x", "x"},
+        {"https://x:80", "x:80"},
+        {"https://[fd00::1]:7480/muster/", "[fd00::1]:7480"},
+        {"http://[fd00::1]", "[fd00::1]"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[URI_AUTHORITY_MAX];
+        struct err err = ERR_INIT;
+        struct uri uri;
+
+        assert_ok(uri_parse_http(rows[i].url, &uri, &err), &err);
+        uri_format_authority(&uri, text);
+        assert_string_equal(text, rows[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -76,6 +100,7 @@ int main(void)
         cmocka_unit_test(dots_that_are_no_parts_of_their_own_are_kept),
         cmocka_unit_test(query_values_are_decoded_and_the_first_one_wins),
         cmocka_unit_test(websocket_urls_are_taken_apart),
+        cmocka_unit_test(the_host_header_leaves_out_the_port_of_the_scheme),
     };
 
     return RUN_TESTS(tests);

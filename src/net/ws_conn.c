@@ -1,13 +1,15 @@
 /*
- * The server side of a WebSocket: frames on a struct conn. Strict where RFC 6455 is: frames must be
- * masked, text must be UTF-8, messages have a maximum.
+ * An open WebSocket, of either side: frames on a struct conn. Strict where RFC 6455 is: a client's
+ * frames must be masked, a server's must not, text must be UTF-8, messages have a maximum.
  */
 #include "net/conn.h"
 #include "net/ws_internal.h"
+#include "net/ws_key.h"
 
-struct ws_server {
+struct ws_conn {
     struct ws *ws;
     struct conn *conn;
+    bool is_client;
     struct buf stash; /* received while paused */
     uint8_t head[FRAME_HEAD_MAX];
     unsigned head_len;
@@ -20,30 +22,59 @@ struct ws_server {
     struct net_timer resume;
 };
 
-static void send_frame(struct ws *ws, enum frame_op op, const void *data, size_t len)
+/* The head and the first bytes in one piece, and the rest in pieces where it has to be masked. */
+static void send_masked(struct conn *c, enum frame_op op, const uint8_t *data, size_t len)
 {
-    struct ws_server *s = ws->impl;
+    uint8_t piece[NET_READ_MAX], mask[4];
+    size_t head, at = 0;
+
+    ws_random(mask, sizeof(mask)); /* RFC 6455 section 5.3: a new one for each frame */
+    head = frame_format(op, true, len, mask, piece);
+    do {
+        size_t n = MIN_OF(len - at, sizeof(piece) - head);
+
+        if (n)
+            memcpy(piece + head, data + at, n);
+        frame_mask(piece + head, n, mask, at);
+        conn_send(c, piece, head + n);
+        at += n;
+        head = 0;
+    } while (at < len);
+}
+
+static void send_plain(struct conn *c, enum frame_op op, const void *data, size_t len)
+{
     uint8_t joined[512];
-    size_t n = frame_format(op, true, len, joined);
+    size_t n = frame_format(op, true, len, NULL, joined);
 
     if (n + len <= sizeof(joined)) {
         if (len)
             memcpy(joined + n, data, len);
-        conn_send(s->conn, joined, n + len);
+        conn_send(c, joined, n + len);
         return;
     }
-    conn_send(s->conn, joined, n);
-    conn_send(s->conn, data, len);
+    conn_send(c, joined, n);
+    conn_send(c, data, len);
+}
+
+static void send_frame(struct ws *ws, enum frame_op op, const void *data, size_t len)
+{
+    struct ws_conn *s = ws->impl;
+
+    if (s->is_client)
+        send_masked(s->conn, op, data, len);
+    else
+        send_plain(s->conn, op, data, len);
 }
 
 static size_t side_queued(const struct ws *ws)
 {
-    return (size_t)conn_queued(((const struct ws_server *)ws->impl)->conn);
+    return (size_t)conn_queued(((const struct ws_conn *)ws->impl)->conn);
 }
 
 static void side_pause(struct ws *ws, bool pause)
 {
-    struct ws_server *s = ws->impl;
+    struct ws_conn *s = ws->impl;
 
     conn_pause(s->conn, pause);
     if (!pause && s->stash.len)
@@ -59,7 +90,7 @@ static void send_close(struct ws *ws, unsigned code, const char *text)
 
 static void side_drop(struct ws *ws)
 {
-    struct ws_server *s = ws->impl;
+    struct ws_conn *s = ws->impl;
 
     /* Whoever said good-bye is let go gently, so that the last frame is not lost. */
     if (s->conn && ws->close_code && !ws->too_slow)
@@ -75,7 +106,7 @@ static void side_drop(struct ws *ws)
 static const struct ws_side SIDE = {send_frame, side_queued, side_pause, send_close, side_drop};
 
 /* The peer broke a rule: tell it, and end. ws is gone afterwards. */
-static void fail(struct ws_server *s, unsigned code, const char *text)
+static void fail(struct ws_conn *s, unsigned code, const char *text)
 {
     struct ws *ws = s->ws;
 
@@ -85,7 +116,7 @@ static void fail(struct ws_server *s, unsigned code, const char *text)
     ws_done(ws, code, 0, text);
 }
 
-static void got_close(struct ws_server *s)
+static void got_close(struct ws_conn *s)
 {
     struct ws *ws = s->ws;
     char text[WS_REASON_MAX + 1] = "";
@@ -110,7 +141,7 @@ static void got_close(struct ws_server *s)
 }
 
 /* True when ws lives on. */
-static bool got_control(struct ws_server *s)
+static bool got_control(struct ws_conn *s)
 {
     if (s->frame.op == FRAME_CLOSE) {
         got_close(s);
@@ -124,7 +155,7 @@ static bool got_control(struct ws_server *s)
     return true;
 }
 
-static void give_message(struct ws_server *s)
+static void give_message(struct ws_conn *s)
 {
     struct ws *ws = s->ws;
     struct buf message = s->message;
@@ -142,7 +173,7 @@ static void give_message(struct ws_server *s)
     }
 }
 
-static bool end_frame(struct ws_server *s)
+static bool end_frame(struct ws_conn *s)
 {
     s->in_frame = false;
     if (s->frame.op >= FRAME_CLOSE)
@@ -157,12 +188,12 @@ static bool end_frame(struct ws_server *s)
     return true;
 }
 
-static bool begin_frame(struct ws_server *s)
+static bool begin_frame(struct ws_conn *s)
 {
     const struct frame *f = &s->frame;
 
-    if (!f->masked) {
-        fail(s, 1002, "a frame without a mask");
+    if (f->masked == s->is_client) {
+        fail(s, 1002, f->masked ? "a frame with a mask" : "a frame without a mask");
         return false;
     }
     if (f->op < FRAME_CLOSE) {
@@ -183,7 +214,7 @@ static bool begin_frame(struct ws_server *s)
 }
 
 /* Returns the bytes used, or -1 when ws is gone. */
-static ssize_t take_head(struct ws_server *s, const uint8_t *data, size_t len)
+static ssize_t take_head(struct ws_conn *s, const uint8_t *data, size_t len)
 {
     size_t n = MIN_OF(len, FRAME_HEAD_MAX - s->head_len);
     int r;
@@ -203,7 +234,7 @@ static ssize_t take_head(struct ws_server *s, const uint8_t *data, size_t len)
     return begin_frame(s) ? (ssize_t)n : -1;
 }
 
-static ssize_t take_payload(struct ws_server *s, const uint8_t *data, size_t len)
+static ssize_t take_payload(struct ws_conn *s, const uint8_t *data, size_t len)
 {
     size_t n = (size_t)MIN_OF((uint64_t)len, s->frame.len - s->at);
     uint8_t *to;
@@ -215,7 +246,8 @@ static ssize_t take_payload(struct ws_server *s, const uint8_t *data, size_t len
         buf_append(&s->message, data, n); /* fits: begin_frame looked */
         to = (uint8_t *)s->message.data + s->message.len - n;
     }
-    frame_unmask(to, n, s->frame.mask, s->at);
+    if (s->frame.masked)
+        frame_mask(to, n, s->frame.mask, s->at);
     s->at += n;
     if (s->at == s->frame.len && !end_frame(s))
         return -1;
@@ -223,7 +255,7 @@ static ssize_t take_payload(struct ws_server *s, const uint8_t *data, size_t len
 }
 
 /* Returns the bytes used: fewer than len when a callback paused; -1 when ws is gone. */
-static ssize_t take(struct ws_server *s, const uint8_t *data, size_t len)
+static ssize_t take(struct ws_conn *s, const uint8_t *data, size_t len)
 {
     size_t used = 0;
 
@@ -240,7 +272,7 @@ static ssize_t take(struct ws_server *s, const uint8_t *data, size_t len)
 
 static void conn_data(struct conn *c, const char *data, size_t len, void *owner)
 {
-    struct ws_server *s = owner;
+    struct ws_conn *s = owner;
     ssize_t used = 0;
 
     ws_heard(s->ws);
@@ -256,28 +288,29 @@ static void conn_data(struct conn *c, const char *data, size_t len, void *owner)
 
 static void resume_rang(struct net_timer *timer)
 {
-    struct ws_server *s = CONTAINER_OF(timer, struct ws_server, resume);
+    struct ws_conn *s = CONTAINER_OF(timer, struct ws_conn, resume);
     struct buf stash = s->stash;
     ssize_t used;
 
     s->stash = BUF_INIT(stash.max);
     used = take(s, (const uint8_t *)stash.data, stash.len);
-    if (used >= 0) {
-        buf_consume(&stash, (size_t)used);
-        s->stash = stash;
-    } else {
+    if (used < 0) {
         buf_done(&stash);
+        return;
     }
+    buf_consume(&stash, (size_t)used);
+    s->stash = stash;
+    ws_written(s->ws);
 }
 
 static void conn_written(struct conn *c, void *owner)
 {
-    ws_written(((struct ws_server *)owner)->ws);
+    ws_written(((struct ws_conn *)owner)->ws);
 }
 
 static void conn_closed(struct conn *c, void *owner)
 {
-    struct ws_server *s = owner;
+    struct ws_conn *s = owner;
 
     s->conn = NULL;
     ws_done(s->ws, 1006, 0, "the connection was lost");
@@ -285,23 +318,35 @@ static void conn_closed(struct conn *c, void *owner)
 
 static const struct conn_events EVENTS = {conn_data, conn_written, conn_closed};
 
+void ws_attach(struct ws *ws, struct conn *c, bool is_client, const void *early, size_t early_len)
+{
+    struct ws_conn *s = xnew(struct ws_conn);
+
+    s->ws = ws;
+    s->conn = c;
+    s->is_client = is_client;
+    s->message = BUF_INIT(ws->net->limits.ws_message_max);
+    s->stash = BUF_INIT(16 * NET_READ_MAX);
+    net_timer_init(&s->resume, resume_rang);
+    ws->side = &SIDE;
+    ws->impl = s;
+    conn_set_owner(c, &EVENTS, s);
+    if (ws->paused)
+        conn_pause(c, true);
+    if (early_len)
+        buf_append(&s->stash, early, early_len); /* fits: it came with one head */
+    /* What was sent too early may go out at once: whoever waits for that is told then. */
+    if (early_len || ws->above_low)
+        net_timer_set(ws->net, &s->resume, 0);
+}
+
 struct ws *ws_accept(
     struct conn *c, const void *early, size_t early_len, const struct ws_events *events, void *arg)
 {
-    struct ws_server *s = xnew(struct ws_server);
-    struct net *net = conn_net(c);
+    struct ws *ws = xnew(struct ws);
 
-    s->ws = xnew(struct ws);
-    s->conn = c;
-    s->message = BUF_INIT(net->limits.ws_message_max);
-    s->stash = BUF_INIT(16 * NET_READ_MAX);
-    net_timer_init(&s->resume, resume_rang);
-    conn_set_owner(c, &EVENTS, s);
-    ws_init(s->ws, net, &SIDE, s, events, arg);
-    ws_open(s->ws);
-    if (early_len) {
-        buf_append(&s->stash, early, early_len);
-        net_timer_set(net, &s->resume, 0);
-    }
-    return s->ws;
+    ws_init(ws, conn_net(c), NULL, NULL, events, arg);
+    ws_attach(ws, c, false, early, early_len);
+    ws_open(ws);
+    return ws;
 }
