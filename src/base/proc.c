@@ -249,15 +249,27 @@ int proc_start_time(pid_t pid, uint64_t *ret)
     return str_to_u64(number, UINT64_MAX, ret) < 0 ? -ESRCH : 0;
 }
 
-char *proc_beside(const char *name)
+char *proc_own_path(void)
 {
     char path[4096];
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    const char *slash;
 
-    path[n > 0 ? n : 0] = '\0';
-    slash = strrchr(path, '/');
-    return xasprintf("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
+    return xstrndup(path, (size_t)MAX_OF(n, 0));
+}
+
+char *proc_own_folder(void)
+{
+    char *path = proc_own_path(), *slash = strrchr(path, '/');
+
+    *(slash ? slash : path) = '\0';
+    return path;
+}
+
+char *proc_beside(const char *name)
+{
+    _cleanup_free_ char *folder = proc_own_folder();
+
+    return xasprintf("%s%s%s", folder, folder[0] ? "/" : "", name);
 }
 
 int proc_boot_id(char text[37], struct err *err)

@@ -42,6 +42,10 @@ int proc_spawn(
 /* Start time of a process in clock ticks since boot (proc(5), stat field 22): with the boot id it
  * tells one pid from a later one with the same number. -ESRCH. */
 int proc_start_time(pid_t pid, uint64_t *ret);
+/* The running program's own path, and the folder that it is in ("" when they cannot be told).
+ * Heap. */
+char *proc_own_path(void);
+char *proc_own_folder(void);
 /* The path of a file beside the running program's own, whether or not there is one. Heap. */
 char *proc_beside(const char *name);
 /* The machine's boot id (/proc/sys/kernel/random/boot_id). */

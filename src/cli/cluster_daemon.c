@@ -20,21 +20,9 @@
 
 /* --- programs and folders ----------------------------------------------------------------- */
 
-static char *own_folder(void)
-{
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-    if (n <= 0)
-        return xstrdup("/usr/bin");
-    path[n] = '\0';
-    *strrchr(path, '/') = '\0';
-    return xstrdup(path);
-}
-
 char *cluster_program(const char *name, const char *build_folder)
 {
-    _cleanup_free_ char *own = own_folder();
+    _cleanup_free_ char *own = proc_own_folder();
     char *places[] = {
         xasprintf("%s/%s", own, name),
         xasprintf("%s/../%s/%s", own, build_folder, name),
@@ -56,7 +44,7 @@ char *cluster_program(const char *name, const char *build_folder)
 char *cluster_guest(const struct cluster *c)
 {
     const char *env = getenv("MUSTER_GUEST");
-    _cleanup_free_ char *own = own_folder();
+    _cleanup_free_ char *own = proc_own_folder();
     char *places[] = {
         xstrdup(env && env[0] == '/' ? env : NULL),
         xasprintf("%s/guest", c->dir),

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/fs.h"
+#include "base/proc.h"
 #include "base/str.h"
 #include "base/strv.h"
 #include "cli/api.h"
@@ -81,17 +82,6 @@ static int write_keys(const json_t *keys, const char *alias, struct err *err)
     return r < 0 ? r : fs_write(hosts_path, hosts, strlen(hosts), 0600, err);
 }
 
-static char *own_path(void)
-{
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-    if (n <= 0)
-        return xstrdup("muster");
-    path[n] = '\0';
-    return xstrdup(path);
-}
-
 /* For the tunnel, which ssh starts: the same manager and the same person, whatever this one was
  * told on its line. (Not on a command line: those can be read by everybody.) */
 static void export_config(const struct cli *cli)
@@ -106,7 +96,7 @@ static void export_config(const struct cli *cli)
 /* ssh takes "%" as its own in ProxyCommand. */
 static char *proxy_command(const char *session)
 {
-    _cleanup_free_ char *path = own_path(), *quoted = text_quote(path);
+    _cleanup_free_ char *path = proc_own_path(), *quoted = text_quote(path);
     struct buf b = BUF_INIT(16 * 1024);
 
     for (const char *c = quoted; *c; c++)

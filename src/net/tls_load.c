@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include "base/proc.h"
 #include "base/str.h"
 #include "net/tls_ops.h"
 
@@ -15,18 +16,6 @@ static const char *named;
 void tls_load_from(const char *path)
 {
     named = path;
-}
-
-/* Of the running program; "" when it cannot be told. */
-static char *own_folder(void)
-{
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    char *slash;
-
-    path[MAX_OF(n, 0)] = '\0';
-    slash = strrchr(path, '/');
-    return slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup("");
 }
 
 /* ".../src/cli" -> ".../src/net/muster-tls.so"; NULL where the program is in no build tree. */
@@ -41,7 +30,7 @@ static char *in_build_tree(const char *own)
 
 static char *find(void)
 {
-    _cleanup_free_ char *own = own_folder();
+    _cleanup_free_ char *own = proc_own_folder();
     char *places[] = {
         named ? xstrdup(named) : NULL,
         in_build_tree(own),
