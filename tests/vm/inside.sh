@@ -49,7 +49,7 @@ limits_of_cgroup_v2()
 
 out_of_memory_is_said()
 {
-    muster run --name greedy --mem 32M --kind train base -- sh -c 'head -c 200M /dev/zero | tail | wc -c' || true
+    muster run --name greedy --cpus 0.5 --mem 32M --kind train base -- sh -c 'head -c 200M /dev/zero | tail | wc -c' || true
     muster show -o json greedy | grep -qi memory
 }
 
@@ -88,7 +88,7 @@ echo "booted after $(cut -d' ' -f1 /proc/uptime) s, Linux $(uname -r)"
 tar -C / -xf programs.tar || exit 1
 python3 leftovers_cli.py before
 check "pure cgroup v2 under systemd" is_pure_v2
-check "muster up" muster up --nodes 2 --node-cpus 2 --node-mem 512M --dir /var/lib/muster
+check "muster up" muster up --nodes 2 --node-cpus 2.5 --node-mem 512M --dir /var/lib/muster
 check "image import" muster image import --name base base.tar
 check "four containers over two nodes" four_containers_over_two_nodes
 check "ssh to all" ssh_to_all
