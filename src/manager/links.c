@@ -238,8 +238,9 @@ static bool in_inventory(const struct link_hello *h, const struct session *s)
     return false;
 }
 
-/* What it should have. */
-static void reconcile_missing(struct link *l, const struct link_hello *h, struct session *s)
+/* What it should have; why: it may not have it. */
+static void reconcile_missing(
+    struct link *l, const struct link_hello *h, struct session *s, const char *why)
 {
     char id[UUID_TEXT_LEN + 1];
 
@@ -250,7 +251,7 @@ static void reconcile_missing(struct link *l, const struct link_hello *h, struct
         return;
     }
     STR_SET(id, s->id);
-    launch_removed(l->m, l->n, id, s->attempt);
+    launch_removed(l->m, l->n, id, s->attempt, why);
 }
 
 void node_purge(struct manager *m, struct mnode *n)
@@ -264,6 +265,7 @@ static void hello(struct link *l, struct link_hello *h)
 {
     struct manager *m = l->m;
     struct mnode *n = node_for(m, h->node);
+    const char *missing;
 
     if (n->link && n->link != l) {
         log_warning("node %s: connected a second time; the older connection is dropped", h->node);
@@ -273,6 +275,9 @@ static void hello(struct link *l, struct link_hello *h)
     go_beyond(m, h);
     l->n = n;
     n->link = l;
+    missing = n->node.boot_id[0] && !str_eq(n->node.boot_id, h->boot_id)
+        ? "the node was rebooted"
+        : "the node came back without it";
     take_hello(m, n, h);
     map_done(&n->cleaning, NULL);
     map_init(&n->cleaning);
@@ -282,7 +287,7 @@ static void hello(struct link *l, struct link_hello *h)
     for (uint32_t i = 0; i < h->inventory_count; i++)
         reconcile_one(l, &h->inventory[i]);
     map_for_each (e, &m->sessions)
-        reconcile_missing(l, h, e->value);
+        reconcile_missing(l, h, e->value, missing);
     node_save(m, n, "node.hello");
     up_if_clean(m, n);
     links_tell_peers(m);
@@ -304,7 +309,8 @@ static void dispatch(struct link *l, struct link_message *msg)
     if (msg->type == LINK_REPORT) {
         launch_report(l->m, l->n, &msg->report);
     } else if (msg->type == LINK_SESSION_REMOVED) {
-        launch_removed(l->m, l->n, msg->removed.session, msg->removed.attempt);
+        launch_removed(l->m, l->n, msg->removed.session, msg->removed.attempt,
+            "the node does not have it any more");
         up_if_clean(l->m, l->n);
     }
 }
