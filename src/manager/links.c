@@ -261,12 +261,35 @@ void node_purge(struct manager *m, struct mnode *n)
         order(n->link, LINK_REMOVE, e->key);
 }
 
+/*
+ * Another machine under this node's name, by a mistake in its configuration: what runs on the right
+ * one would be taken for gone. A node that moved to another address is let in when its old link is
+ * given up, unless it was booted anew meanwhile and sessions are held there.
+ */
+static const char *why_not(struct link *l, const struct mnode *n, const struct link_hello *h)
+{
+    if (!n->node.addr_mgmt[0] || str_eq(n->node.addr_mgmt, h->addr_mgmt))
+        return NULL;
+    if (n->link && n->link != l)
+        return "a node of that name is connected from another address";
+    if (!str_eq(n->node.boot_id, h->boot_id) &&
+        (node_has_kind(l->m, n, KIND_TRAIN) || node_has_kind(l->m, n, KIND_DEBUG)))
+        return "a node of that name with sessions had another address; see 'muster node lost'";
+    return NULL;
+}
+
 static void hello(struct link *l, struct link_hello *h)
 {
     struct manager *m = l->m;
     struct mnode *n = node_for(m, h->node);
-    const char *missing;
+    const char *missing, *refused = why_not(l, n, h);
 
+    if (refused) {
+        log_warning("an agent at %s that calls itself '%s' was refused: %s (%s)", h->addr_mgmt,
+            h->node, refused, n->node.addr_mgmt);
+        ws_close(l->ws, 1008, refused);
+        return;
+    }
     if (n->link && n->link != l) {
         log_warning("node %s: connected a second time; the older connection is dropped", h->node);
         n->link->n = NULL;
