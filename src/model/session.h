@@ -22,9 +22,11 @@
 #define SESSION_SIZE_MAX 1000
 #define SESSION_COMMAND_MAX 4096 /* words */
 #define SESSION_ENV_MAX 1024
-/* What a container may be told, with the image's and ours: an order for a node takes no more. */
+/* What a container may be told, with the image's and ours: an order for a node takes no more words,
+ * and sshd no more variables, each in quotes. */
 #define CONTAINER_ENV_MAX 2048
-#define CONTAINER_WORDS_BYTES_MAX (256 * 1024) /* of its variables, and of its command */
+#define CONTAINER_ENV_BYTES_MAX (128 * 1024)
+#define CONTAINER_COMMAND_BYTES_MAX (256 * 1024)
 #define SESSION_MOUNTS_MAX 64
 #define IMAGE_REF_MAX 255
 #define PATH_TEXT_MAX 1023

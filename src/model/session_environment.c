@@ -144,28 +144,40 @@ static size_t bytes_of(char *const *words)
     return n;
 }
 
+/* As they stand in sshd's configuration: a space, quotes, and what quotes cost inside. */
+static size_t quoted_bytes_of(char *const *env)
+{
+    size_t n = bytes_of(env) + 2 * strv_len(env);
+
+    for (; env && *env; env++)
+        for (const char *c = *env; *c; c++)
+            n += *c == '"' || *c == '\\';
+    return n;
+}
+
 /* Variables that several say are counted for each: that is on the safe side. */
 int session_environment_check(
     const struct session *s, char *const *image_env, char *const *command, struct err *err)
 {
-    size_t ours = OURS_BYTES + 2 * LIST_ENTRY_BYTES * (size_t)s->size;
+    size_t most = CONTAINER_ENV_BYTES_MAX - OURS_BYTES - 2 * LIST_ENTRY_BYTES * (size_t)s->size;
     size_t words = strv_len(image_env) + strv_len(s->env);
+    size_t bytes = quoted_bytes_of(image_env) + quoted_bytes_of(s->env);
 
     if (words + OURS_WORDS > CONTAINER_ENV_MAX)
         return err_set(err, -EINVAL,
             "image '%s' and 'env' set %zu variables; at most %d are taken together", s->image,
             words, CONTAINER_ENV_MAX - OURS_WORDS);
-    if (bytes_of(image_env) + bytes_of(s->env) + ours > CONTAINER_WORDS_BYTES_MAX)
+    if (bytes > most)
         return err_set(err, -EINVAL,
             "the variables of image '%s' and of 'env' have %zu bytes; at most %zu are taken "
             "together",
-            s->image, bytes_of(image_env) + bytes_of(s->env), CONTAINER_WORDS_BYTES_MAX - ours);
-    if (strv_len(command) > SESSION_COMMAND_MAX || bytes_of(command) > CONTAINER_WORDS_BYTES_MAX)
+            s->image, bytes, most);
+    if (strv_len(command) > SESSION_COMMAND_MAX || bytes_of(command) > CONTAINER_COMMAND_BYTES_MAX)
         return err_set(err, -EINVAL,
             "the command with that of image '%s' has %zu words of %zu bytes; at most %d of %d are "
             "taken",
             s->image, strv_len(command), bytes_of(command), SESSION_COMMAND_MAX,
-            CONTAINER_WORDS_BYTES_MAX);
+            CONTAINER_COMMAND_BYTES_MAX);
     return 0;
 }
 

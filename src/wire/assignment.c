@@ -14,7 +14,9 @@
 #define GRACE_USEC_MAX (UINT64_C(3600) * 1000000)
 #define SUBNET_MASK UINT32_C(0xfffffc00) /* /22 */
 #define VNI_MAX 0xffffff
-static_assert(CONTAINER_WORDS_BYTES_MAX <= STRV_BYTES_MAX, "the manager refuses what is more");
+static_assert(
+    CONTAINER_ENV_BYTES_MAX <= STRV_BYTES_MAX && CONTAINER_COMMAND_BYTES_MAX <= STRV_BYTES_MAX,
+    "the manager refuses what is more");
 
 static const char *const phase_list[] = {"prepare", "run", "stop"};
 const struct words phase_words = {phase_list, ARRAY_LEN(phase_list)};

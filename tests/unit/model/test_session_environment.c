@@ -104,14 +104,16 @@ static void what_an_order_cannot_take_is_refused(void **state)
     _cleanup_free_ char *value = xcalloc(1, 32768), *joined = NULL;
 
     memset(value, 'x', 32767);
-    for (int i = 0; i < 7; i++)
-        strv_pushf(&image, "K%d=%.*s", i, i < 6 ? 32764 : 32000, value);
+    for (int i = 0; i < 4; i++)
+        strv_pushf(&image, "K%d=%.*s", i, i < 3 ? 32764 : 10000, value);
     assert_int_equal(session_environment_check(s, image, NULL, NULL), 0);
     env = session_environment(s, &s->containers[999], image, NULL);
     joined = strv_join(env, "\n");
-    assert_true(strlen(joined) < CONTAINER_WORDS_BYTES_MAX - 1000);
-    strv_pushf(&s->env, "MORE=%s", value);
-    check_refused(s, image, NULL, "at most 239");
+    assert_true(strlen(joined) < CONTAINER_ENV_BYTES_MAX - 2000);
+    strv_pushf(&s->env, "MORE=%.1000s", value);
+    check_refused(s, image, NULL, "have 109324 bytes; at most 108880");
+    s->env[0][100] = '"';
+    check_refused(s, image, NULL, "have 109325 bytes");
     strv_free(TAKE_PTR(image));
     for (int i = 0; i < CONTAINER_ENV_MAX - 64 - 1; i++)
         strv_pushf(&image, "K%d=", i);
