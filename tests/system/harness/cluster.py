@@ -40,6 +40,12 @@ LIVE = []  # clusters that are up: their daemons' processes are nobody's leftove
 MANAGER_OPTIONS = {"agent-heartbeat": "1s", "agent-fence": "5s", "agent-lost": "12s"}
 
 
+def base36(n):
+    """The last two digits: names of devices are short."""
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    return digits[n // 36 % 36] + digits[n % 36]
+
+
 class ApiError(Exception):
     def __init__(self, status, code, message):
         super().__init__(f"{status} {code}: {message}")
@@ -139,7 +145,7 @@ class Cluster:
     def __init__(self, nodes=2, cpus="4", mem="4G", gpu="none", manager=None, agent=None, env=None,
                  node_options=None, template=None):
         self.number = next(_numbers)
-        self.tag = f"t{os.getpid() % 1296:x}{self.number}"[:5]
+        self.tag = "t" + base36(os.getpid()) + base36(self.number)
         self.dir = Path(tempfile.mkdtemp(prefix=f"muster-{self.tag}-"))
         self.dir.chmod(0o711)
         self.reports = self.dir / "reports"
