@@ -80,9 +80,14 @@ def test_a_start_that_a_reboot_cuts_is_tried_again(new_cluster):
     c.wait_nodes()
     sid = c.create("base", "sh", "-c", "echo once; sleep 100", user="alice", wait=False)
     c.wait_state(sid, "preparing")
+    spec = c.dir / f"nodes/n1/sessions/{sid}.json"
+    wait_for(spec.exists, 10, "the agent has no order")
+    key = json.loads(spec.read_text())["assignment"]["ssh_private"]
     c.reboot("n1")
     s = c.wait_state(sid, "running")
-    assert s["attempt"] <= 2
+    assert s["attempt"] == 2
+    # keys are made once: of the session, not of the start
+    assert c.api("GET", f"/v1/sessions/{sid}/ssh", user="alice")["private_key"] == key
     wait_for(lambda: c.cli("logs", sid, user="alice").stdout == "once\n", 10, "no log")
 
 
@@ -326,3 +331,29 @@ def test_a_volume_whose_folder_is_gone_is_said_and_nothing_is_left(cluster):
     r = cluster.cli("create", "--wait", *FOUR, "--volume", "fleeting:/data", "base", user="alice", check=4)
     assert path in r.stderr and "No such file or directory" in r.stderr, r.stderr
     cluster.wait_free()
+
+
+# --- logs ------------------------------------------------------------------------------------------
+
+
+def test_how_much_and_how_long_a_log_is_kept_is_configured(new_cluster):
+    c = new_cluster(nodes=1, agent={"logs-max": "1M", "logs-keep": "1s"})
+    sid = c.create("--mem", "128M", "base", "sh", "-c", "seq 1 300000; sleep 1000", user="alice")
+    short = c.create("--name", "short", "--mem", "64M", "base", "sh", "-c", "echo gone soon", user="alice",
+                     wait=False)
+    c.wait_state(short, "ended")
+    log = c.dir / f"nodes/n1/log/{sid}"
+    wait_for(lambda: log.exists() and log.read_bytes().endswith(b" 300000\n"), 20, "it does not write")
+    size = log.stat().st_size
+    assert size > 12_000_000
+    assert c.cli("logs", "short", user="alice", check=0).stdout == "gone soon\n"
+    time.sleep(1)
+    c.restart(c.agents["n1"])  # it looks soon after its start
+    wait_for(lambda: log.stat().st_blocks * 512 < 1_500_000, 10, "it is not shortened")
+    assert log.stat().st_size == size  # whoever follows it goes on where it was
+    lines = c.cli("logs", sid, user="alice", check=0).stdout.splitlines()
+    assert 10_000 < len(lines) < 40_000
+    assert lines[1:] == [str(i) for i in range(300_002 - len(lines), 300_001)], lines[:3]
+    r = c.cli("logs", "short", user="alice", check=0)
+    assert (r.stdout, r.stderr) == ("", "muster: the log of the container is not kept any more\n")
+    assert not (c.dir / f"nodes/n1/log/{short}").exists()
