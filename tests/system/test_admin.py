@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from harness.cluster import wait_for
+from harness.cluster import BUILD, wait_for
 from image_tools import Entry, Layout, make_tar
 
 MULTI = ("--size", "4", "--mode", "multi-node", "--cpus", "2", "--mem", "128M")
@@ -128,6 +128,7 @@ def test_only_an_administrator_gives_up_a_node_with_a_debug_session(cluster):
     cluster.agents["n2"].kill9()
     wait_for(lambda: cluster.nodes()["n2"]["state"] == "unreachable", 20, "n2 is not unreachable")
     forbidden(cluster, "node", "lost", "n2")
+    assert "node 'n2' is not connected" in cluster.cli("node", "purge", "n2", check=1).stderr
     assert cluster.session(sid)["state"] == "running"
     cluster.cli("node", "lost", "n2", check=0)
     s = cluster.wait_state(sid, "ended")
@@ -136,6 +137,27 @@ def test_only_an_administrator_gives_up_a_node_with_a_debug_session(cluster):
     assert cluster.nodes()["n2"]["state"] == "lost"
     cluster.agents["n2"].start()
     cluster.wait_nodes()  # and the fixture looks for what was left
+
+
+# --- the daemons' own words ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("program", ["manager/musterd", "agent/muster-agent"])
+def test_a_daemon_reads_its_file_and_refuses_what_it_does_not_know(program, tmp_path):
+    file = tmp_path / "daemon.yaml"
+
+    def run(text, *words):
+        file.write_text(text)
+        return subprocess.run([BUILD / "src" / program, "--config", file, *words], capture_output=True, text=True,
+                              timeout=30, env={"PATH": os.environ["PATH"], "ASAN_OPTIONS": "detect_leaks=0"})
+    listed = run("{}", "--help").stdout
+    assert "--log-level LEVEL" in listed and "--config PATH" in listed
+    for text, says in [("colour: red\n", "colour"), ("log:\n  level: loud\n", "must be err, warning, info or debug"),
+                       ("log: [\n", "daemon.yaml:2: ")]:
+        r = run(text)
+        assert r.returncode == 2 and says in r.stderr and str(file) in r.stderr, r.stderr
+    r = run("{}", "--no-such-option")
+    assert r.returncode == 2 and "no-such-option" in r.stderr
 
 
 # --- groups -----------------------------------------------------------------------------------
@@ -296,6 +318,22 @@ def test_a_gpu_model_that_nobody_has_is_refused_with_those_there_are(cluster):
     assert cluster.session(sid)["resources"]["gpu_model"] == "h100"
     r = cluster.cli("create", "--gpu-model", "h100", "base", user="alice", check=1)
     assert "'gpus' is 0: say how many" in r.stderr
+
+
+def test_a_dry_run_says_now_later_or_never_and_makes_nothing(cluster):
+    four = ("--size", "4", "--mode", "multi-node", "--mem", "64M", "base")
+    r = cluster.cli("create", "--dry-run", "--cpus", "2", *four, user="alice", check=0)
+    assert re.fullmatch(r"now: it would start now\n(  (main1|sub[123]) on n[12]\n){4}", r.stdout), r.stdout
+    r = cluster.cli("run", "--dry-run", "--cpus", "3", *four, "true", user="alice", check=1)
+    assert r.stdout == ("never: asks for 4 x 3 CPUs = 12; the nodes of group 'default' have 8 together\n"
+                        "  the largest size that could run is 2\n")
+    r = cluster.cli("create", "-o", "json", "--dry-run", "--cpus", "3", *four, user="alice", check=1)
+    found = json.loads(r.stdout)
+    assert (found["possible"], found["fits"], found["largest"]) == (False, False, 2)
+    cluster.create("--cpus", "3", "--mem", "64M", "base", user="bob")
+    r = cluster.cli("create", "--dry-run", "--cpus", "2", *four, user="alice", check=0)
+    assert re.fullmatch(r"later: .*\d.*\n  the largest size that fits now is 2\n", r.stdout), r.stdout
+    assert len(cluster.sessions()) == 1
 
 
 def test_a_debug_session_needs_no_command_and_a_train_one_has_the_images(cluster, tiny):
