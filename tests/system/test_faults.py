@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import struct
@@ -317,9 +318,9 @@ def test_an_image_with_a_broken_layer_is_said_and_nothing_is_left(cluster, tiny,
         tiny.unlink()
     r = cluster.cli("create", "--wait", *FOUR, "--name", "broken", "tiny", user="alice", check=4)
     assert says in r.stderr and "3 starts failed" in r.stderr, r.stderr
-    s = cluster.session("broken")
+    s = cluster.wait_state("broken", "ended")
     assert s["result"] == "failed" and says in s["reason"]["text"], s["reason"]
-    assert "main1" in s["reason"]["text"] and "n1" in s["reason"]["text"], s["reason"]
+    assert re.search("(main1|sub[123]) on n[12] could not be started", s["reason"]["text"]), s["reason"]
     cluster.wait_free()
     assert cluster.cli("run", "base", "echo", "works", user="alice", check=0).stdout == "works\n"
 
