@@ -2,7 +2,8 @@
  * How long and how much of a container's log is kept. Conmon appends for as long as the container
  * lives; what is over logs.max is given back to the file system from the front, as a hole, so that
  * offsets stay true and conmon notices nothing. Logs of containers that are gone are removed
- * logs.keep after their last line. Blocks: one worker job a minute.
+ * logs.keep after their last line. Blocks: a worker job soon after the
+ * agent's start, and every half minute.
  */
 #include <dirent.h>
 #include <fcntl.h>

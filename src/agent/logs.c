@@ -90,6 +90,7 @@ static int logs_start(struct stream *st, struct err *err)
     struct logs *l = xnew(struct logs);
     _cleanup_free_ char *path = xasprintf(
         "%s/log/%s", st->agent->rt.dirs.state, st->order.container);
+    off_t data;
 
     st->data = l;
     l->at = st->order.offset;
@@ -99,6 +100,10 @@ static int logs_start(struct stream *st, struct err *err)
     if (l->fd < 0) { /* it has not come so far as to write one */
         l->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     }
+    /* Over what was given up, at one stroke. */
+    data = lseek(l->fd, (off_t)l->at, SEEK_DATA);
+    if (data > (off_t)l->at)
+        l->at = (uint64_t)data;
     uv_timer_init(st->agent->loop, &l->timer);
     l->timer.data = st;
     l->timer_open = true;

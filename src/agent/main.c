@@ -158,7 +158,7 @@ static void on_tick(uv_timer_t *t)
     n++;
     if (n % REPAIR_TICKS == 0)
         repair(ag);
-    if (n % KEEP_TICKS == 0)
+    if (n % KEEP_TICKS == 1) /* soon after a start, too */
         logkeep_start(ag);
 }
 

@@ -2,8 +2,6 @@
 #include "cli/cluster.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <sys/file.h>
 
 #include "base/fs.h"
 #include "base/proc.h"
@@ -173,18 +171,6 @@ int cluster_forget(const struct cluster *c, struct err *err)
     if (unlink(path) < 0 && errno != ENOENT)
         return err_sys(err, -errno, "cannot remove '%s'", path);
     return 0;
-}
-
-int cluster_lock(const char *dir, struct err *err)
-{
-    _cleanup_free_ char *path = xasprintf("%s/cluster.lock", dir);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-
-    if (fd < 0)
-        return err_sys(err, -errno, "cannot open '%s'", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_set(err, -EBUSY, "another 'muster up' or 'muster down' is at work in '%s'", dir);
-    return 0; /* held by the open descriptor */
 }
 
 /* --- the plan ----------------------------------------------------------------------------- */

@@ -20,6 +20,8 @@
 
 #define CLUSTER_DIR "/var/lib/muster"
 #define CLUSTER_NODES_MAX 200
+/* What clusters of one machine share; gone with the last of them, or a reboot. */
+#define CLUSTER_SHARED "/run/muster-up"
 
 struct daemon {
     pid_t pid;           /* 0: not started */
@@ -60,8 +62,12 @@ void cluster_tag(const char *dir, char tag[9]);
 bool cluster_is_virtual(const struct cluster *c);
 /* Address N of the management (second 101) or fabric (102) network. */
 void cluster_address(const struct cluster *c, unsigned second, unsigned n, char text[16]);
-/* One up or down at a time; the lock is held until the process ends. */
+/* One up or down at a time in a folder; the lock is held until the process ends. */
 int cluster_lock(const char *dir, struct err *err);
+/* One at a time on the machine: what is chosen free must be in use before the next one looks, and
+ * nobody may put back what another has just found as it wants it. Waits. */
+int cluster_machine_lock(int *ret_fd, struct err *err);
+void cluster_machine_unlock(int fd); /* -1: nothing to do */
 
 /* --- network: bridges, namespaces, the way out ------------------------------------------- */
 

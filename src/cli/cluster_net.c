@@ -27,7 +27,7 @@
 #define NETNS_DIR "/run/netns"
 #define FORWARD "/proc/sys/net/ipv4/ip_forward"
 /* How the machine was before the first cluster, for the last one; a reboot clears both alike. */
-#define MARKS "/run/muster-up"
+#define MARKS CLUSTER_SHARED
 #define MARK_FORWARD MARKS "/forward-was-off"
 #define MARK_NETNS MARKS "/netns-dir-made"
 #define BATCH_MAX (64 * 1024)
@@ -355,7 +355,8 @@ static void put_back(void)
         (void)fs_write_existing(FORWARD, "0", NULL);
     if (fs_exists(MARK_NETNS))
         remove_netns_dir();
-    (void)fs_remove_tree(MARKS, NULL);
+    (void)unlink(MARK_FORWARD); /* the folder goes with the lock */
+    (void)unlink(MARK_NETNS);
 }
 
 static int remove_virtual(const struct cluster *c, struct err *err)
@@ -380,8 +381,12 @@ static int remove_virtual(const struct cluster *c, struct err *err)
 
 int cluster_net_remove(const struct cluster *c, struct err *err)
 {
-    int r = cluster_is_virtual(c) ? remove_virtual(c, err) : 0;
+    int fd = -1, r = cluster_machine_lock(&fd, err);
 
+    if (r < 0)
+        return r;
+    r = cluster_is_virtual(c) ? remove_virtual(c, err) : 0;
     put_back();
+    cluster_machine_unlock(fd);
     return r;
 }

@@ -269,16 +269,32 @@ static void retire_others(const struct cluster *c, struct cli *cli)
     }
 }
 
-static int start_all(struct cluster *c, struct cli *cli, unsigned *ret_started, struct err *err)
+/* The plan, and what of it others must see before they plan: networks, and the manager's port. */
+static int start_manager(const struct up_opts *o, struct cluster *c, struct cli *cli,
+    unsigned *ret_started, struct err *err)
 {
     bool started = false;
-    int r = cluster_net_make(c, err);
+    int fd = -1, r = cluster_machine_lock(&fd, err);
 
+    if (r == 0)
+        r = load_or_plan(o, o->dir, c, err);
+    if (r == 0)
+        r = cluster_net_make(c, err);
     if (r == 0)
         r = cluster_start_manager(c, &started, err);
     *ret_started = r == 0 && started;
     if (r == 0)
         r = wait_manager(c, cli, err);
+    cluster_machine_unlock(fd);
+    return r;
+}
+
+static int start_all(const struct up_opts *o, struct cluster *c, struct cli *cli,
+    unsigned *ret_started, struct err *err)
+{
+    bool started = false;
+    int r = start_manager(o, c, cli, ret_started, err);
+
     for (size_t i = 0; i < c->count && r == 0; i++) {
         r = cluster_start_agent(c, &c->nodes[i], &started, err);
         *ret_started += r == 0 && started;
@@ -331,9 +347,7 @@ int cmd_up(struct cli *cli, int argc, char **argv)
         r = cluster_lock(o.dir, &err);
     fresh = r == 0 && !cluster_exists(o.dir);
     if (r == 0)
-        r = load_or_plan(&o, o.dir, &c, &err);
-    if (r == 0)
-        r = start_all(&c, cli, &started, &err);
+        r = start_all(&o, &c, cli, &started, &err);
     progress_clear();
     if (r == 0 && fresh)
         retire_others(&c, cli);

@@ -45,6 +45,8 @@ static bool has_come(const json_t *session, const char *until)
 
     if (session_state_parse(json_str_or(session, "state", ""), &have) < 0)
         return true; /* a newer manager's word; do not wait for ever */
+    if (have == SESSION_STOPPING && json_is_null(json_object_get(session, "result")))
+        return false; /* the start failed, and will be tried again */
     return session_state_parse(until, &want) < 0 || have >= want;
 }
 

@@ -97,14 +97,14 @@ struct import {
     char *source; /* of the worker: a path or a reference */
     char *upload; /* path of the uploaded file, removed at the end; NULL */
     int upload_fd;
-    bool replying;
+    bool replying, insecure;
     uv_process_t process;
     uv_pipe_t out;
     bool process_open, out_open;
     struct buf line;
     struct image *image; /* once the worker has said it */
     char error[1024];
-    char last[4096]; /* the last line to send */
+    char *last; /* the last line to send */
 };
 
 static void import_free(struct import *im)
@@ -115,6 +115,7 @@ static void import_free(struct import *im)
         close(im->upload_fd);
     free(im->upload);
     free(im->source);
+    free(im->last);
     buf_done(&im->line);
     image_free(im->image);
     free(im);
@@ -170,7 +171,6 @@ static void make_room(struct manager *m, const struct image *fresh)
 static void import_done(struct import *im)
 {
     json_t *last;
-    char *text;
 
     if (im->image && !im->error[0]) {
         struct image *i = TAKE_PTR(im->image);
@@ -191,10 +191,8 @@ static void import_done(struct import *im)
             last, "message", im->error[0] ? im->error : "the import worker ended without a result");
         log_warning("image %s: import failed: %s", im->name, im->error);
     }
-    text = json_text(last);
+    im->last = json_text(last);
     json_decref(last);
-    snprintf(im->last, sizeof(im->last), "%s", text);
-    free(text);
     store_after(im->m->store, import_committed, im);
 }
 
@@ -271,7 +269,8 @@ static int import_spawn(struct import *im)
     struct manager *m = im->m;
     _cleanup_free_ char *blobs = xasprintf("%s/blobs", m->config.state_dir);
     _cleanup_free_ char *tmp = xasprintf("%s/tmp", m->config.state_dir);
-    char *args[] = {m->config.import_program, "--blobs", blobs, "--tmp", tmp, im->source, NULL};
+    char *args[] = {m->config.import_program, "--blobs", blobs, "--tmp", tmp,
+        im->insecure ? "--insecure" : im->source, im->insecure ? im->source : NULL, NULL};
     uv_stdio_container_t stdio[3] = {
         {.flags = UV_IGNORE},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&im->out},
@@ -337,6 +336,14 @@ static int image_name_check(const char *text, char name[IMAGE_REF_MAX + 1], stru
     return r == 0 ? image_ref_normal(text, name, err) : r;
 }
 
+/* The registry is one of those that the administrator trusts without a certificate. */
+static bool is_insecure(const struct manager *m, const char *text)
+{
+    struct image_ref ref;
+
+    return image_ref_parse(text, &ref, NULL) == 0 && strv_has(m->config.insecure, ref.host);
+}
+
 void api_image_import(struct call *c)
 {
     const char *ref = NULL, *name;
@@ -357,7 +364,8 @@ void api_image_import(struct call *c)
         return;
     }
     im = import_new(c, normal);
-    im->source = xasprintf("docker://%s", ref);
+    im->source = xasprintf("%s%s", str_starts(ref, "docker://") ? "" : "docker://", ref);
+    im->insecure = is_insecure(c->m, ref);
     im->rq = call_take_request(c);
     import_start(im);
 }

@@ -26,6 +26,7 @@ static int check_image(struct manager *m, struct session *s, struct err *err)
 {
     char name[IMAGE_REF_MAX + 1], **command = NULL;
     const struct image *i;
+    int r;
 
     if (image_ref_normal(s->image, name, err) < 0)
         return err_prefix(err, "'image'");
@@ -38,8 +39,11 @@ static int check_image(struct manager *m, struct session *s, struct err *err)
     STR_SET(s->image_id, i->id);
     image_command(i, s->command, s->kind == KIND_TRAIN, &command, NULL);
     s->has_command = strv_len(command) > 0;
+    r = session_request_check(s, s->has_command, err);
+    if (r == 0)
+        r = session_environment_check(s, i->env, command, err);
     strv_free(command);
-    return session_request_check(s, s->has_command, err);
+    return r;
 }
 
 static int check_group(struct manager *m, struct session *s, struct err *err)

@@ -54,6 +54,8 @@ const struct opt manager_options[] = {
       "addresses that sessions must not reach, beside the nodes' own" },
     { "import_program", OPT_STR, O(import_program), NULL, "PATH",
       "the image import worker (muster-import beside musterd if unset)", 0, false, check_absolute },
+    { "image.insecure", OPT_STRV, O(insecure), NULL, "HOST[:PORT]",
+      "import from this registry by plain HTTP, or with a certificate that cannot be checked" },
     { "launch.prepare_timeout", OPT_DURATION, O(prepare_usec), "10m", "TIME",
       "give up a start whose containers are not ready by then" },
     { "launch.start_timeout", OPT_DURATION, O(start_usec), "60s", "TIME",

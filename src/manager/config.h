@@ -13,6 +13,7 @@ struct manager_config {
     char *overlay;        /* CIDR of session networks, a /22 each */
     char **blocked;       /* CIDRs that sessions must not reach */
     char *import_program; /* muster-import */
+    char **insecure;      /* registries, "HOST[:PORT]", that need no valid certificate */
     char *log_level, *log_format;
     uint64_t prepare_usec;   /* deadline of preparing */
     uint64_t start_usec;     /* of starting */

@@ -201,10 +201,13 @@ static void waiter_answer(struct waiter *w)
     free(w);
 }
 
+/* A start that failed and will be tried again stops, too, but goes back to pending. */
 static bool waiter_is_done(struct manager *m, const struct waiter *w)
 {
     const struct session *s = map_get(&m->sessions, w->session);
 
+    if (s && s->state == SESSION_STOPPING && s->result == RESULT_NONE)
+        return false;
     return !s || s->state >= w->at_least;
 }
 

@@ -367,12 +367,26 @@ static void log_drained(struct request *rq, void *arg)
         ws_pause(st->agent, false);
 }
 
+/* Words of ours in place of a log, and its end. */
+static void put_own_log(struct buf *b, const char *text, bool raw)
+{
+    struct logframe f = {.channel = 2, .len = (uint32_t)strlen(text), .usec = clock_real_usec()};
+    struct logframe last = {0};
+
+    if (raw) {
+        buf_puts(b, text);
+        return;
+    }
+    logframe_append(b, &f, text);
+    logframe_append(b, &last, NULL);
+}
+
 /* A session that never came so far as to have a log: say why, as its log. */
 static void reply_no_log(struct call *c, const struct session *s, const struct container *ct)
 {
+    _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     char text[600], end[320];
     struct request *rq;
-    bool raw = !str_eq(request_query(c->rq, "format"), "frames");
 
     if (ct->end != END_NONE)
         snprintf(text, sizeof(text), "muster: %s never started: it %s\n", ct->name,
@@ -380,20 +394,10 @@ static void reply_no_log(struct call *c, const struct session *s, const struct c
     else
         snprintf(text, sizeof(text), "muster: %s has not started: the session is %s%s%s\n",
             ct->name, session_state_name(s->state), s->reason[0] ? ": " : "", s->reason);
+    put_own_log(&b, text, !str_eq(request_query(c->rq, "format"), "frames"));
     rq = call_take_request(c);
-    if (!rq)
-        return;
-    if (raw) {
-        request_reply(rq, 200, "application/octet-stream", text, strlen(text));
-        return;
-    }
-    struct logframe f = {.channel = 2, .len = (uint32_t)strlen(text), .usec = clock_real_usec()};
-    struct logframe last = {0};
-    struct buf b = BUF_INIT(4096);
-    logframe_append(&b, &f, text);
-    logframe_append(&b, &last, NULL);
-    request_reply(rq, 200, "application/octet-stream", b.data, b.len);
-    buf_done(&b);
+    if (rq)
+        request_reply(rq, 200, "application/octet-stream", b.data, b.len);
 }
 
 void api_session_logs(struct call *c)
@@ -481,6 +485,24 @@ static void log_message(struct stream *st, const char *data, size_t len)
     }
 }
 
+/* The agent has no log, and says why. */
+static void log_refused(struct stream *st, const char *data, size_t len)
+{
+    _cleanup_(json_decrefp) json_t *o = NULL;
+    _cleanup_(buf_done) struct buf out = BUF_INIT(4096);
+    char text[400];
+    struct request *rq = st->rq;
+
+    if (!rq || json_parse(data, len, 4096, &o, NULL) < 0)
+        return;
+    snprintf(text, sizeof(text), "muster: %s\n",
+        json_str_or(json_object_get(o, "error"), "message", "there is no log"));
+    put_own_log(&out, text, st->raw);
+    drop_request(st);
+    request_write(rq, out.data, out.len);
+    request_end(rq);
+}
+
 /* --- the agent's side --------------------------------------------------------------------- */
 
 static void agent_message(struct ws *ws, const void *data, size_t len, bool binary, void *arg)
@@ -490,6 +512,8 @@ static void agent_message(struct ws *ws, const void *data, size_t len, bool bina
     if (st->order.kind == STREAM_LOG) {
         if (binary)
             log_message(st, data, len);
+        else
+            log_refused(st, data, len);
     } else if (st->person && ws_send(st->person, data, len, binary) > QUEUE_HIGH) {
         ws_pause(ws, true);
     }

@@ -509,7 +509,8 @@ static void removed_some(struct manager *m, struct session *s)
     }
 }
 
-void launch_removed(struct manager *m, struct mnode *n, const char *session, uint32_t attempt)
+void launch_removed(
+    struct manager *m, struct mnode *n, const char *session, uint32_t attempt, const char *why)
 {
     struct session *s = map_get(&m->sessions, session);
 
@@ -521,8 +522,10 @@ void launch_removed(struct manager *m, struct mnode *n, const char *session, uin
         struct container *c = &s->containers[i];
         if (!str_eq(c->node, n->node.name))
             continue;
-        if (c->end == END_NONE)
+        if (c->end == END_NONE) {
             c->end = s->state == SESSION_STOPPING ? END_STOPPED : END_NODE_LOST;
+            STR_SET(c->text, c->end == END_NODE_LOST ? why : "");
+        }
         container_state_move(&c->state, CONTAINER_REMOVED, NULL);
     }
     removed_some(m, s);

@@ -24,9 +24,11 @@ void launch_placed(struct manager *m, struct session *s);
  * their nodes. again: it goes back to pending once everything is removed. */
 void launch_stop(struct manager *m, struct session *s, enum session_result result, const char *code,
     bool now, const char *fmt, ...) PRINTF_LIKE(6, 7);
-/* An agent's word about one container; about a session of which nothing is left on that node. */
+/* An agent's word about one container. */
 void launch_report(struct manager *m, struct mnode *n, const struct report *r);
-void launch_removed(struct manager *m, struct mnode *n, const char *session, uint32_t attempt);
+/* Nothing of a session is left on that node; why: how that came, if nobody had stopped it. */
+void launch_removed(
+    struct manager *m, struct mnode *n, const char *session, uint32_t attempt, const char *why);
 /* The node's containers are no more: it rebooted, forgot them, or was declared lost. */
 void launch_node_lost(struct manager *m, struct mnode *n, const char *why);
 /* The node can or cannot be reached any more: its sessions say so. */

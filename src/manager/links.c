@@ -238,8 +238,9 @@ static bool in_inventory(const struct link_hello *h, const struct session *s)
     return false;
 }
 
-/* What it should have. */
-static void reconcile_missing(struct link *l, const struct link_hello *h, struct session *s)
+/* What it should have; why: it may not have it. */
+static void reconcile_missing(
+    struct link *l, const struct link_hello *h, struct session *s, const char *why)
 {
     char id[UUID_TEXT_LEN + 1];
 
@@ -250,7 +251,7 @@ static void reconcile_missing(struct link *l, const struct link_hello *h, struct
         return;
     }
     STR_SET(id, s->id);
-    launch_removed(l->m, l->n, id, s->attempt);
+    launch_removed(l->m, l->n, id, s->attempt, why);
 }
 
 void node_purge(struct manager *m, struct mnode *n)
@@ -260,11 +261,35 @@ void node_purge(struct manager *m, struct mnode *n)
         order(n->link, LINK_REMOVE, e->key);
 }
 
+/*
+ * Another machine under this node's name, by a mistake in its configuration: what runs on the right
+ * one would be taken for gone. A node that moved to another address is let in when its old link is
+ * given up, unless it was booted anew meanwhile and sessions are held there.
+ */
+static const char *why_not(struct link *l, const struct mnode *n, const struct link_hello *h)
+{
+    if (!n->node.addr_mgmt[0] || str_eq(n->node.addr_mgmt, h->addr_mgmt))
+        return NULL;
+    if (n->link && n->link != l)
+        return "a node of that name is connected from another address";
+    if (!str_eq(n->node.boot_id, h->boot_id) &&
+        (node_has_kind(l->m, n, KIND_TRAIN) || node_has_kind(l->m, n, KIND_DEBUG)))
+        return "a node of that name with sessions had another address; see 'muster node lost'";
+    return NULL;
+}
+
 static void hello(struct link *l, struct link_hello *h)
 {
     struct manager *m = l->m;
     struct mnode *n = node_for(m, h->node);
+    const char *missing, *refused = why_not(l, n, h);
 
+    if (refused) {
+        log_warning("an agent at %s that calls itself '%s' was refused: %s (%s)", h->addr_mgmt,
+            h->node, refused, n->node.addr_mgmt);
+        ws_close(l->ws, 1008, refused);
+        return;
+    }
     if (n->link && n->link != l) {
         log_warning("node %s: connected a second time; the older connection is dropped", h->node);
         n->link->n = NULL;
@@ -273,6 +298,9 @@ static void hello(struct link *l, struct link_hello *h)
     go_beyond(m, h);
     l->n = n;
     n->link = l;
+    missing = n->node.boot_id[0] && !str_eq(n->node.boot_id, h->boot_id)
+        ? "the node was rebooted"
+        : "the node came back without it";
     take_hello(m, n, h);
     map_done(&n->cleaning, NULL);
     map_init(&n->cleaning);
@@ -282,7 +310,7 @@ static void hello(struct link *l, struct link_hello *h)
     for (uint32_t i = 0; i < h->inventory_count; i++)
         reconcile_one(l, &h->inventory[i]);
     map_for_each (e, &m->sessions)
-        reconcile_missing(l, h, e->value);
+        reconcile_missing(l, h, e->value, missing);
     node_save(m, n, "node.hello");
     up_if_clean(m, n);
     links_tell_peers(m);
@@ -304,7 +332,8 @@ static void dispatch(struct link *l, struct link_message *msg)
     if (msg->type == LINK_REPORT) {
         launch_report(l->m, l->n, &msg->report);
     } else if (msg->type == LINK_SESSION_REMOVED) {
-        launch_removed(l->m, l->n, msg->removed.session, msg->removed.attempt);
+        launch_removed(l->m, l->n, msg->removed.session, msg->removed.attempt,
+            "the node does not have it any more");
         up_if_clean(l->m, l->n);
     }
 }

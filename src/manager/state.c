@@ -433,6 +433,17 @@ struct match {
     unsigned prefixes;
 };
 
+/* Of two sessions by the name that was asked for: one's own, then the newer. */
+static bool is_meant_rather(
+    const struct user *viewer, const struct session *s, const struct session *than)
+{
+    bool own = str_eq(s->owner, viewer->name);
+
+    if (own != str_eq(than->owner, viewer->name))
+        return own;
+    return s->num > than->num;
+}
+
 static void match_one(
     struct match *mt, const struct user *viewer, const char *ref, uint64_t num, struct session *s)
 {
@@ -442,9 +453,8 @@ static void match_one(
         mt->exact = s;
     if (num && s->num == num)
         mt->by_num = s;
-    if (str_eq(s->name, ref) && (!mt->by_name || str_eq(s->owner, viewer->name)))
-        if (!mt->by_name || mt->by_name->num < s->num || !str_eq(mt->by_name->owner, viewer->name))
-            mt->by_name = s;
+    if (str_eq(s->name, ref) && (!mt->by_name || is_meant_rather(viewer, s, mt->by_name)))
+        mt->by_name = s;
     if (strlen(ref) >= ID_PREFIX_MIN && str_starts(s->id, ref)) {
         mt->by_prefix = s;
         mt->prefixes++;

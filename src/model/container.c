@@ -87,6 +87,8 @@ static void describe_with_text(const struct container *c, const char *what, char
 
 char *container_end_describe(const struct container *c, char *text, size_t size)
 {
+    char what[NAME_MAX_LEN + 40];
+
     assert(size > 0);
     text[0] = '\0';
     switch (c->end) {
@@ -109,7 +111,8 @@ char *container_end_describe(const struct container *c, char *text, size_t size)
         snprintf(text, size, "was stopped");
         break;
     case END_NODE_LOST:
-        snprintf(text, size, "went down with its node '%s'", c->node);
+        snprintf(what, sizeof(what), "went down with its node '%s'", c->node);
+        describe_with_text(c, what, text, size);
         break;
     case END_NONE:
     case END_COUNT:

@@ -22,6 +22,11 @@
 #define SESSION_SIZE_MAX 1000
 #define SESSION_COMMAND_MAX 4096 /* words */
 #define SESSION_ENV_MAX 1024
+/* What a container may be told, with the image's and ours: an order for a node takes no more words,
+ * and sshd no more variables, each in quotes. */
+#define CONTAINER_ENV_MAX 2048
+#define CONTAINER_ENV_BYTES_MAX (128 * 1024)
+#define CONTAINER_COMMAND_BYTES_MAX (256 * 1024)
 #define SESSION_MOUNTS_MAX 64
 #define IMAGE_REF_MAX 255
 #define PATH_TEXT_MAX 1023
@@ -154,6 +159,10 @@ bool session_is_over(const struct session *s);
  */
 char **session_environment(const struct session *s, const struct container *c,
     char *const *image_env, const char *gpu_uuids);
+/* That the environment of any of its containers, and the command with the image's entrypoint (may
+ * be NULL), are not more than that. Before there are containers. -EINVAL with numbers. */
+int session_environment_check(
+    const struct session *s, char *const *image_env, char *const *command, struct err *err);
 /* /etc/hosts (localhost, then "ADDR NAME" by rank) and the hostfile ("main1 slots=2"); heap. */
 char *session_hosts(const struct session *s);
 char *session_hostfile(const struct session *s);

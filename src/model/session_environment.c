@@ -11,6 +11,10 @@
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define PATH_OURS "/opt/muster/bin"
 #define HOSTFILE_PATH "/etc/muster/hostfile"
+/* More than what we set ourselves, but for the list of names, which is there twice. */
+#define OURS_WORDS 64
+#define OURS_BYTES (8 * 1024)
+#define LIST_ENTRY_BYTES (sizeof("sub999,") - 1)
 /* A line of either file is shorter than 64 bytes. */
 #define FILE_TEXT_MAX (64 * (SESSION_SIZE_MAX + 8))
 
@@ -129,6 +133,52 @@ char **session_environment(const struct session *s, const struct container *c,
     if (gpu_uuids) /* "void": none, and none of what an image's "all" would ask for */
         strv_env_set(&env, "NVIDIA_VISIBLE_DEVICES", gpu_uuids[0] ? gpu_uuids : "void");
     return env;
+}
+
+static size_t bytes_of(char *const *words)
+{
+    size_t n = 0;
+
+    for (; words && *words; words++)
+        n += strlen(*words) + 1;
+    return n;
+}
+
+/* As they stand in sshd's configuration: a space, quotes, and what quotes cost inside. */
+static size_t quoted_bytes_of(char *const *env)
+{
+    size_t n = bytes_of(env) + 2 * strv_len(env);
+
+    for (; env && *env; env++)
+        for (const char *c = *env; *c; c++)
+            n += *c == '"' || *c == '\\';
+    return n;
+}
+
+/* Variables that several say are counted for each: that is on the safe side. */
+int session_environment_check(
+    const struct session *s, char *const *image_env, char *const *command, struct err *err)
+{
+    size_t most = CONTAINER_ENV_BYTES_MAX - OURS_BYTES - 2 * LIST_ENTRY_BYTES * (size_t)s->size;
+    size_t words = strv_len(image_env) + strv_len(s->env);
+    size_t bytes = quoted_bytes_of(image_env) + quoted_bytes_of(s->env);
+
+    if (words + OURS_WORDS > CONTAINER_ENV_MAX)
+        return err_set(err, -EINVAL,
+            "image '%s' and 'env' set %zu variables; at most %d are taken together", s->image,
+            words, CONTAINER_ENV_MAX - OURS_WORDS);
+    if (bytes > most)
+        return err_set(err, -EINVAL,
+            "the variables of image '%s' and of 'env' have %zu bytes; at most %zu are taken "
+            "together",
+            s->image, bytes, most);
+    if (strv_len(command) > SESSION_COMMAND_MAX || bytes_of(command) > CONTAINER_COMMAND_BYTES_MAX)
+        return err_set(err, -EINVAL,
+            "the command with that of image '%s' has %zu words of %zu bytes; at most %d of %d are "
+            "taken",
+            s->image, strv_len(command), bytes_of(command), SESSION_COMMAND_MAX,
+            CONTAINER_COMMAND_BYTES_MAX);
+    return 0;
 }
 
 char *session_hosts(const struct session *s)

@@ -141,12 +141,55 @@ static int refuse_in_shape(const struct session *s, uint32_t largest, struct err
         s->mode == MODE_SINGLE_NODE ? " on one node" : "", s->group, largest);
 }
 
+static bool has_model(const struct session *s, const struct room *rooms, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rooms[i].whole.gpus > 0)
+            return true;
+    return !s->gpu_model[0];
+}
+
+static bool has_gpu_before(const struct room *rooms, size_t end, const char *model)
+{
+    for (size_t i = 0; i < end; i++)
+        if (place_gpus(rooms[i].node, model, false))
+            return true;
+    return false;
+}
+
+/* The models that there are, each once (a node has one): "h100, a100". */
+static void list_models(const struct room *rooms, size_t count, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        const struct node *n = rooms[i].node;
+
+        if (n->capacity.gpus > 0 && used < size && !has_gpu_before(rooms, i, n->gpus[0].model))
+            used += (size_t)snprintf(
+                text + used, size - used, "%s%s", used ? ", " : "", n->gpus[0].model);
+    }
+}
+
+static int refuse_model(
+    const struct session *s, const struct room *rooms, size_t count, struct err *err)
+{
+    char models[96];
+
+    list_models(rooms, count, models, sizeof(models));
+    return err_set(err, -E2BIG, "asks for %s GPUs; the nodes of group '%s' have %s%s", s->gpu_model,
+        s->group, models[0] ? "these models: " : "no GPUs", models);
+}
+
 static int refuse(const struct session *s, const struct room *rooms, size_t count, uint32_t largest,
     struct err *err)
 {
     /* What one node must hold: a container at least. */
     uint32_t on_node = s->mode == MODE_SINGLE_NODE ? s->size : 1;
 
+    if (!has_model(s, rooms, count))
+        return refuse_model(s, rooms, count, err);
     for (enum dimension dim = 0; dim < DIM_COUNT; dim++) {
         const struct room *room = largest_room(rooms, count, dim);
 

@@ -14,8 +14,9 @@
 #define GRACE_USEC_MAX (UINT64_C(3600) * 1000000)
 #define SUBNET_MASK UINT32_C(0xfffffc00) /* /22 */
 #define VNI_MAX 0xffffff
-/* The user's, and what session_environment and an image add to it. */
-#define ENV_WORDS_MAX (2 * SESSION_ENV_MAX)
+static_assert(
+    CONTAINER_ENV_BYTES_MAX <= STRV_BYTES_MAX && CONTAINER_COMMAND_BYTES_MAX <= STRV_BYTES_MAX,
+    "the manager refuses what is more");
 
 static const char *const phase_list[] = {"prepare", "run", "stop"};
 const struct words phase_words = {phase_list, ARRAY_LEN(phase_list)};
@@ -38,7 +39,7 @@ static const struct field container_fields[] = {
     F_NAME(struct assigned_container, name),
     F_U32(struct assigned_container, rank, SESSION_SIZE_MAX - 1),
     F_INDEXES(struct assigned_container, gpus, gpu_count, NODE_GPUS_MAX),
-    F_STRV(struct assigned_container, env, ENV_WORDS_MAX),
+    F_STRV(struct assigned_container, env, CONTAINER_ENV_MAX),
     F_STRV(struct assigned_container, command, SESSION_COMMAND_MAX),
     F_END,
 };

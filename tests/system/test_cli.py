@@ -236,6 +236,7 @@ def test_exec_passes_large_input_and_output_byte_for_byte(cluster):
     assert r.stdout == data
 
 
+@pytest.mark.full
 def test_exec_waits_for_a_slow_reader(cluster):
     ref = cluster.create("base", user="alice")
     p = cluster.popen("exec", "-n", ref, "head", "-c", "30000000", "/dev/zero", user="alice")

@@ -8,7 +8,7 @@
 #include "base/strv.h"
 
 /* sshd passes its configuration to a session's process as one message of at most 256 KiB. */
-#define SETENV_MAX (128 * 1024)
+#define SETENV_MAX CONTAINER_ENV_BYTES_MAX
 #define CONFIG_MAX (1024 * 1024)
 /* Older clients read their configuration in lines of at most 1024 bytes. */
 #define HOST_LINE_MAX 900

@@ -21,6 +21,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
 from pathlib import Path
 
 from . import leftovers, netns
@@ -37,6 +38,12 @@ LIVE = []  # clusters that are up: their daemons' processes are nobody's leftove
 
 # Short times, so that tests of silence do not wait for minutes.
 MANAGER_OPTIONS = {"agent-heartbeat": "1s", "agent-fence": "5s", "agent-lost": "12s"}
+
+
+def base36(n):
+    """The last two digits: names of devices are short."""
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    return digits[n // 36 % 36] + digits[n % 36]
 
 
 class ApiError(Exception):
@@ -65,9 +72,10 @@ class Daemon:
         self.options = dict(options)
         self.log = cluster.dir / "log" / f"{name}.log"
         self.process = None
+        self.prefix = []  # a program that runs it
 
     def argv(self):
-        words = ["nsenter", f"--net={netns.path_of(self.ns)}", str(self.program)]
+        words = [*self.prefix, "nsenter", f"--net={netns.path_of(self.ns)}", str(self.program)]
         for key, value in self.options.items():
             for one in value if isinstance(value, list) else [value]:
                 words += [f"--{key}", str(one)]
@@ -137,7 +145,7 @@ class Cluster:
     def __init__(self, nodes=2, cpus="4", mem="4G", gpu="none", manager=None, agent=None, env=None,
                  node_options=None, template=None):
         self.number = next(_numbers)
-        self.tag = f"t{os.getpid() % 1296:x}{self.number}"[:5]
+        self.tag = "t" + base36(os.getpid()) + base36(self.number)
         self.dir = Path(tempfile.mkdtemp(prefix=f"muster-{self.tag}-"))
         self.dir.chmod(0o711)
         self.reports = self.dir / "reports"
@@ -254,10 +262,11 @@ class Cluster:
         wait_for(lambda: not self.sessions(), seconds,
                  lambda: f"sessions do not end: {[(s['id'], s['state'], s.get('reason')) for s in self.sessions()]}")
 
-    def wait_free(self, seconds=20):
+    def wait_free(self, seconds=20, names=None):
         def free():
             return not [n for n in self.nodes().values()
-                        if n["used"]["cpus"] or n["used"]["mem"] or n["sessions"] or n["cleaning"]]
+                        if (not names or n["name"] in names) and
+                        (n["used"]["cpus"] or n["used"]["mem"] or n["sessions"] or n["cleaning"])]
         wait_for(free, seconds, lambda: f"still in use: {self.nodes()}")
 
     def close(self):
@@ -349,6 +358,26 @@ class Cluster:
         if not crash:
             self.wait_manager()
             self.wait_nodes()
+
+    def reboot(self, name, forget=False):
+        """The machine of a node goes down with all that runs there, and boots again; forget: what
+        the agent wrote last was not on its disk yet."""
+        agent = self.agents[name]
+        agent.kill9()
+        self.run_in(name, str(BUILD / "src/agent/clean/muster-agent-clean"),
+                    f"--run-dir={agent.options['run-dir']}", f"--tag={agent.options['tag']}")
+        if forget:
+            for spec in (Path(agent.options["state-dir"]) / "sessions").iterdir():
+                spec.unlink()
+        boot_id = self.dir / f"boot-{uuid.uuid4()}"
+        boot_id.write_text(f"{uuid.uuid4()}\n")
+        script = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"'
+        agent.prefix = ["unshare", "-m", "sh", "-c", script, str(boot_id)]
+        agent.start()
+        self.wait_nodes()
+        # it was read; while something lies on /proc, the kernel lets no container have its own
+        subprocess.run(["nsenter", f"--mount=/proc/{agent.pid}/ns/mnt", "umount",
+                        "/proc/sys/kernel/random/boot_id"], check=True)
 
     # --- the API and the command line -------------------------------------------------------
 

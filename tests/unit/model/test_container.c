@@ -67,6 +67,8 @@ static void an_end_is_told_in_words(void **state)
     check_end(END_MONITOR_LOST, 0, "", "lost its monitor, so that its exit code is not known");
     check_end(END_STOPPED, 0, "", "was stopped");
     check_end(END_NODE_LOST, 0, "", "went down with its node 'n7'");
+    check_end(END_NODE_LOST, 0, "the node was rebooted",
+        "went down with its node 'n7': the node was rebooted");
     check_end(END_NONE, 0, "", "has not ended");
 }
 

@@ -87,6 +87,44 @@ static void threads_are_at_least_one(void **state)
     assert_string_equal(strv_env_get(env, "OMP_NUM_THREADS"), "1");
 }
 
+static void check_refused(
+    const struct session *s, char *const *image_env, char *const *command, const char *says)
+{
+    struct err err = ERR_INIT;
+
+    assert_int_equal(session_environment_check(s, image_env, command, &err), -EINVAL);
+    assert_non_null(strstr(err_text(&err), says));
+}
+
+/* What passes must fit an order: the environment as it will be, with all of the names in it. */
+static void what_an_order_cannot_take_is_refused(void **state)
+{
+    _cleanup_(session_freep) struct session *s = make(1000);
+    _cleanup_(strv_freep) char **image = NULL, **env = NULL, **command = NULL;
+    _cleanup_free_ char *value = xcalloc(1, 32768), *joined = NULL;
+
+    memset(value, 'x', 32767);
+    for (int i = 0; i < 4; i++)
+        strv_pushf(&image, "K%d=%.*s", i, i < 3 ? 32764 : 10000, value);
+    assert_int_equal(session_environment_check(s, image, NULL, NULL), 0);
+    env = session_environment(s, &s->containers[999], image, NULL);
+    joined = strv_join(env, "\n");
+    assert_true(strlen(joined) < CONTAINER_ENV_BYTES_MAX - 2000);
+    strv_pushf(&s->env, "MORE=%.1000s", value);
+    check_refused(s, image, NULL, "have 109324 bytes; at most 108880");
+    s->env[0][100] = '"';
+    check_refused(s, image, NULL, "have 109325 bytes");
+    strv_free(TAKE_PTR(image));
+    for (int i = 0; i < CONTAINER_ENV_MAX - 64 - 1; i++)
+        strv_pushf(&image, "K%d=", i);
+    assert_int_equal(session_environment_check(s, image, NULL, NULL), 0);
+    strv_push(&image, "ONE=more");
+    check_refused(s, image, NULL, "set 1985 variables; at most 1984");
+    for (int i = 0; i < 9; i++)
+        strv_push(&command, value);
+    check_refused(s, NULL, command, "9 words of 294912 bytes");
+}
+
 static void hosts_have_every_container_by_rank(void **state)
 {
     _cleanup_(session_freep) struct session *s = make(12);
@@ -128,6 +166,7 @@ int main(void)
         cmocka_unit_test(each_layer_replaces_the_one_below),
         cmocka_unit_test(a_user_may_choose_the_path),
         cmocka_unit_test(threads_are_at_least_one),
+        cmocka_unit_test(what_an_order_cannot_take_is_refused),
         cmocka_unit_test(hosts_have_every_container_by_rank),
         cmocka_unit_test(slots_are_gpus_or_whole_cpus_or_one),
         cmocka_unit_test(a_thousand_containers_have_whole_files),
