@@ -16,7 +16,7 @@
 #include "base/fs.h"
 #include "base/proc.h"
 
-#define FIRST_WAIT_USEC 1000
+#define FIRST_WAIT_USEC 500
 #define WAIT_MAX_USEC 20000
 #define CONNECT_MSEC 100
 #define PROC_NET_MAX_BYTES 65536
@@ -55,7 +55,7 @@ static int wait_for_server(pid_t pid, uint64_t deadline, atomic_bool *cancel, st
         if (clock_mono_usec() >= deadline)
             return err_set(err, -ETIMEDOUT, "the SSH server does not listen");
         usleep((useconds_t)wait);
-        wait = MIN_OF(wait * 2, WAIT_MAX_USEC);
+        wait = MIN_OF(wait + wait / 4, (uint64_t)WAIT_MAX_USEC);
     }
     return 0;
 }

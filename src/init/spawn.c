@@ -209,7 +209,9 @@ bool spawn_read_report(int fd, struct spawn_report *report)
 
 __attribute__((noreturn)) static void run_sshd(const struct plan *plan)
 {
-    char *argv[] = {(char *)plan->sshd, "-D", "-e", "-f", (char *)plan->sshd_config, NULL};
+    /* -r: serve a login by a fork, without executing sshd again for it. That would give each login
+     * an address space of another layout, for a server that has no more rights than who logs in. */
+    char *argv[] = {(char *)plan->sshd, "-D", "-r", "-e", "-f", (char *)plan->sshd_config, NULL};
     char *envp[] = {SSHD_PATH, NULL};
 
     setsid();
