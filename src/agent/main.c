@@ -9,6 +9,7 @@
 #include <sys/sysinfo.h>
 
 #include "agent/ct/mountns.h"
+#include "agent/ct/rundir.h"
 #include "agent/link.h"
 #include "agent/sess.h"
 #include "base/clock.h"
@@ -148,11 +149,22 @@ static int watch_filter(struct agent *ag, struct err *err)
 
 /* --- run ---------------------------------------------------------------------------------- */
 
+/* An idle agent gives back what its sessions needed: malloc keeps it otherwise. */
+static void give_memory_back(const struct agent *ag)
+{
+    static bool busy;
+
+    if (busy && map_count(&ag->sessions) == 0)
+        malloc_trim(0);
+    busy = map_count(&ag->sessions) > 0;
+}
+
 static void on_tick(uv_timer_t *t)
 {
     struct agent *ag = t->data;
     static unsigned n;
 
+    give_memory_back(ag);
     sess_tick(ag, clock_mono_usec());
     link_tick(ag, clock_mono_usec());
     n++;
@@ -219,6 +231,8 @@ static int start(struct agent *ag, struct err *err)
     if (access(ag->rt.shim, X_OK) < 0)
         return err_sys(err, -errno, "cannot run '%s', a part of muster-agent", ag->rt.shim);
     r = runtime_open(&ag->rt, err);
+    if (r == 0)
+        r = rundir_make(ag->config.run_dir, err);
     if (r == 0)
         r = make_folders(ag, err);
 

@@ -126,7 +126,7 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.execvpe(cluster.cli_argv(*words)[0], cluster.cli_argv(*words),
-                       cluster._cli_setup(user) | {"TERM": "xterm"})
+                       cluster.cli_env(user) | {"TERM": "xterm"})
         self.size(rows, cols)
         self.before = termios.tcgetattr(self.fd)
         self.text = ""

@@ -16,6 +16,7 @@
 
 #include "agent/ct/cgroup.h"
 #include "agent/ct/mountns.h"
+#include "agent/ct/rundir.h"
 #include "agent/net/edge.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -150,7 +151,7 @@ static int clean(const struct config *c, struct err *err)
     if (r == 0)
         r = mountns_remove(c->run_dir, err);
     if (r == 0)
-        r = fs_remove_tree(c->run_dir, err);
+        r = rundir_remove(c->run_dir, err);
     if (r == 0 && str_starts(c->cgroup, "muster/"))
         (void)cgroup_remove_empty("muster", NULL);
     return r;

@@ -190,6 +190,13 @@ int mountns_enter(const char *run_dir, struct err *err)
     return r < 0 ? r : enter(file, err);
 }
 
+bool mountns_is_pinned(const char *run_dir)
+{
+    char file[CT_PATH_MAX];
+
+    return is_pinned(ct_path(run_dir, "ns/mnt", file));
+}
+
 int mountns_remove(const char *run_dir, struct err *err)
 {
     char path[CT_PATH_MAX];

@@ -14,6 +14,8 @@
 /* Enter, making it if need be. Before any thread exists (setns(2): single-threaded). run_dir must
  * exist. The calling process's network namespace is not changed. */
 int mountns_enter(const char *run_dir, struct err *err);
+/* Is one pinned there? */
+bool mountns_is_pinned(const char *run_dir);
 /* Unpin: from outside of it, after everything in it was unmounted. For `muster down`. */
 int mountns_remove(const char *run_dir, struct err *err);
 

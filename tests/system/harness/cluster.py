@@ -418,7 +418,7 @@ class Cluster:
         self.users[name] = User(name, uid, reply["token"])
         return self.users[name]
 
-    def _cli_setup(self, user):
+    def cli_env(self, user):
         env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": str(self.dir),
                "MUSTER_URL": URL, "TERM": "xterm",
                "ASAN_OPTIONS": f"detect_leaks=0:log_path={self.reports}/cli",
@@ -432,7 +432,7 @@ class Cluster:
 
     def cli(self, *words, user="admin", check=None, input=None, timeout=90, text=True, env=None):
         """Run `muster WORDS`; check=N asserts the exit code, with all that was said."""
-        r = subprocess.run(self.cli_argv(*words), env=self._cli_setup(user) | (env or {}),
+        r = subprocess.run(self.cli_argv(*words), env=self.cli_env(user) | (env or {}),
                            input=input, capture_output=True, text=text, timeout=timeout,
                            stdin=None if input is not None else subprocess.DEVNULL)
         if check is not None:
@@ -445,7 +445,7 @@ class Cluster:
         """`muster WORDS` in the background, with pipes."""
         more = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
                 "stderr": subprocess.PIPE} | more
-        return subprocess.Popen(self.cli_argv(*words), env=self._cli_setup(user), **more)
+        return subprocess.Popen(self.cli_argv(*words), env=self.cli_env(user), **more)
 
     def run_in(self, name, *argv, check=True, timeout=60, **more):
         """Run a program in the network namespace of a node, of "hub" or of "out"."""
