@@ -25,7 +25,7 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
     size_t head = p->channel >= 0;
     char *base = buf->base ? buf->base - head : NULL;
 
-    if (n > 0 && p->st->ws) {
+    if (n > 0 && base && p->st->ws) {
         if (head)
             base[0] = (char)p->channel;
         if (ws_send(p->st->ws, base, (size_t)n + head, true) > STREAM_QUEUE_HIGH)

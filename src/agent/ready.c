@@ -98,7 +98,7 @@ static int login(const struct rootfs_dirs *d, int netns_fd, const char *containe
     const char *argv[] = {
         ssh, "-F", "/dev/null", "-q", "-o", identity, "-o", known, "-o", "IdentitiesOnly=yes",
         "-o", "GlobalKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=yes",
-        "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "KexAlgorithms=" SSHCONF_KEX,
+        "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", ("KexAlgorithms=" SSHCONF_KEX),
         "-l", "work",
         "-s", inet_ntop(AF_INET, &in, address, sizeof(address)), "sftp", NULL,
     };

@@ -88,7 +88,7 @@ static int load_one(struct agent *ag, const char *path, struct err *err)
         r = json_get_arr(o, "containers", &cts, err);
     if (r == 0)
         r = assignment_from_json(aj, &a, err);
-    if (r < 0)
+    if (r != 0)
         return err_prefix(err, "spec file '%s'", path);
     s = sess_new(ag, a);
     s->edge_index = (uint32_t)json_u64_or(o, "edge_index", 0);

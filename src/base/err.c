@@ -1,4 +1,5 @@
 /* Errors with text on the caller's stack. Owns nothing. */
+#define ERR_ITSELF
 #include "base/err.h"
 
 PRINTF_LIKE(4, 0)

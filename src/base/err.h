@@ -23,4 +23,18 @@ int err_prefix(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* err's text, or the errno's when there is none; never NULL. */
 const char *err_text(const struct err *err);
 
+/* For the analyzer, which does not see into another file: a code that comes back is negative, so what
+ * stands behind "if (r < 0) return r;" is reached without an error only. */
+#if defined(__clang_analyzer__) && !defined(ERR_ITSELF)
+static inline int err_code_(int code)
+{
+    if (code >= 0)
+        __builtin_unreachable();
+    return code;
+}
+#define err_set(err, code, ...) err_code_((err_set)(err, code, __VA_ARGS__))
+#define err_sys(err, code, ...) err_code_((err_sys)(err, code, __VA_ARGS__))
+#define err_prefix(err, ...) err_code_((err_prefix)(err, __VA_ARGS__))
+#endif
+
 #endif

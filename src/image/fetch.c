@@ -153,7 +153,7 @@ int fetch_image(const struct fetch *f, const char *scratch, struct err *err)
     _cleanup_free_ char *layout = xasprintf("%s/layout", scratch);
     _cleanup_close_ int messages = open(scratch, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     const char *const env[] = {
-        "PATH=" PROC_PATH, "LC_ALL=C.UTF-8", "HOME=/nonexistent", tmpdir, NULL};
+        ("PATH=" PROC_PATH), "LC_ALL=C.UTF-8", "HOME=/nonexistent", tmpdir, NULL};
     struct proc p = {.argv = (const char *const *)argv, .env = env};
     int status = 0, r;
     pid_t pid;

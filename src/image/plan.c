@@ -33,7 +33,7 @@ static int read_member(
     if (r == 0)
         *ret_len = p.len;
     piece_done(&p);
-    if (r < 0) {
+    if (r != 0) {
         _cleanup_free_ char *shown = str_escape(member, strlen(member), 100);
         return err_prefix(err, "'%s'", shown);
     }

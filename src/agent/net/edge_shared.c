@@ -194,7 +194,7 @@ static int make_port(const struct plan *p, uint32_t rank, struct netlink *edge,
         r = netlink_del_link(inside, ret_eth0->index, err);
     if (r == 0)
         r = netlink_link_get(edge, EDGE_BRIDGE, &bridge, err);
-    if (r < 0)
+    if (r != 0)
         return r;
     v.master = bridge.index;
     mac_of_ip(p->a->peers[rank].ip, v.peer_mac);
@@ -256,5 +256,5 @@ int edge_make_container(const struct plan *p, uint32_t rank, struct err *err)
         r = netlink_ensure_addr(&inside, eth0.index, peer->ip, SESSION_PREFIX, err);
     if (r == 0)
         r = netlink_link_up(&inside, eth0.index, NULL, err);
-    return r < 0 ? r : edge_route_by_gateway(&inside, eth0.index, err);
+    return r != 0 ? r : edge_route_by_gateway(&inside, eth0.index, err);
 }

@@ -171,7 +171,7 @@ static int repair_table(const struct node_net *n, struct err *err)
     if (nft_list_table(table, &before, NULL) == 0 && known_is(table, before))
         return 0;
     r = set_table(n, &after, err);
-    if (r < 0)
+    if (r != 0)
         return r;
     return !before || strcmp(before, after) != 0;
 }

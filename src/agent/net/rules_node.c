@@ -77,7 +77,7 @@ static int print_sets(const struct node_net *n, struct buf *out, struct err *err
         r = peers_text(n, AF_INET, &peers4, err);
     if (r == 0)
         r = peers_text(n, AF_INET6, &peers6, err);
-    if (r < 0)
+    if (r != 0)
         return r;
     if (print_set(out, "blocked", "ipv4_addr; flags interval", blocked) < 0 ||
         print_set(out, "peers4", "ipv4_addr", peers4) < 0 ||
