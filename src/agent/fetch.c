@@ -118,8 +118,11 @@ static int fetch_locked(const struct agent *ag, const struct assigned_layer *lay
     if (fd < 0)
         return err_sys(err, -errno, "cannot write '%s'", tmp);
     r = download(ag, layer, fd, cancel, err);
-    if (r < 0)
+    if (r < 0) {
+        if (lseek(fd, 0, SEEK_END) == 0) /* nothing that a later try could go on with */
+            unlink(tmp);
         return r;
+    }
     r = check_digest(fd, layer->digest, err);
     if (r < 0) {
         unlink(tmp);
@@ -128,6 +131,22 @@ static int fetch_locked(const struct agent *ag, const struct assigned_layer *lay
     if (fsync(fd) < 0 || rename(tmp, path) < 0)
         return err_sys(err, -errno, "cannot keep '%s'", path);
     return fs_sync_parent(path);
+}
+
+/* The lock's file is removed by whoever holds it: a lock counts only on the one that is there. */
+static int lock_file(const char *path, int *ret_fd, struct err *err)
+{
+    for (;;) {
+        _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        struct stat mine, there;
+
+        if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &mine) < 0)
+            return err_sys(err, -errno, "cannot lock '%s'", path);
+        if (stat(path, &there) == 0 && there.st_ino == mine.st_ino) {
+            *ret_fd = TAKE_FD(fd);
+            return 0;
+        }
+    }
 }
 
 int fetch_blob(const struct agent *ag, const struct assigned_layer *layer, atomic_bool *cancel,
@@ -141,13 +160,10 @@ int fetch_blob(const struct agent *ag, const struct assigned_layer *layer, atomi
 
     if (access(path, R_OK) == 0)
         return 0;
-    lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock < 0 || flock(lock, LOCK_EX) < 0)
-        return err_sys(err, -errno, "cannot lock '%s'", lock_path);
-    if (access(path, R_OK) == 0)
-        return 0;
-    r = fetch_locked(ag, layer, path, cancel, err);
-    if (r == 0)
+    r = lock_file(lock_path, &lock, err);
+    if (r == 0 && access(path, R_OK) < 0)
+        r = fetch_locked(ag, layer, path, cancel, err);
+    if (lock >= 0)
         unlink(lock_path);
     return r;
 }

@@ -322,6 +322,7 @@ def test_an_image_with_a_broken_layer_is_said_and_nothing_is_left(cluster, tiny,
     assert s["result"] == "failed" and says in s["reason"]["text"], s["reason"]
     assert re.search("(main1|sub[123]) on n[12] could not be started", s["reason"]["text"]), s["reason"]
     cluster.wait_free()
+    assert [f for f in os.listdir(tiny.parent) if "." in f] == []  # no .part, no .lock
     assert cluster.cli("run", "base", "echo", "works", user="alice", check=0).stdout == "works\n"
 
 
