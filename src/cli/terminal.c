@@ -1,6 +1,7 @@
 /*
  * Raw mode. Signals that end the process restore the terminal first; SIGTSTP restores it while the
- * process is stopped, SIGCONT makes it raw again. Handlers make async-signal-safe calls only.
+ * process is stopped, SIGCONT makes it raw again. Handlers make async-signal-safe calls only, and
+ * wait for no output to be drained (TCSADRAIN): who should read it may be gone.
  */
 #include "cli/terminal.h"
 
@@ -19,7 +20,7 @@ void terminal_restore(void)
     if (!is_raw)
         return;
     is_raw = 0;
-    (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 
 static void ends(int signo)
@@ -35,9 +36,9 @@ static void stops(int signo)
 
     (void)signo;
     if (is_raw) {
-        (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
         (void)raise(SIGSTOP);
-        (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     } else {
         (void)raise(SIGSTOP);
     }
