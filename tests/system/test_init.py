@@ -624,7 +624,7 @@ def test_sshd_runs_before_the_barrier_as_the_user_and_says_nothing(container):
     (line,) = wait_for(lambda: starts(container))
     _, uid, argv, path, fds, cwd = line.split(";")
     assert int(uid) == UID
-    assert argv == "['-D', '-e', '-f', '/etc/muster/ssh/config']"
+    assert argv == "['-D', '-r', '-e', '-f', '/etc/muster/ssh/config']"
     assert path == "/opt/muster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     assert fds == "['/dev/null', '/dev/null', '/dev/null']"
     assert cwd == "/"
