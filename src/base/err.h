@@ -23,8 +23,8 @@ int err_prefix(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* err's text, or the errno's when there is none; never NULL. */
 const char *err_text(const struct err *err);
 
-/* For the analyzer, which does not see into another file: a code that comes back is negative, so what
- * stands behind "if (r < 0) return r;" is reached without an error only. */
+/* For the analyzer, which does not see into another file: a code that comes back is negative, so
+ * what stands behind "if (r < 0) return r;" is reached without an error only. */
 #if defined(__clang_analyzer__) && !defined(ERR_ITSELF)
 static inline int err_code_(int code)
 {

@@ -53,8 +53,7 @@ static int make_folder(struct err *err)
     const char *dirs[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
     size_t i = 0;
 
-    while (!dirs[i] || dirs[i][0] != '/' || strlen(dirs[i]) > 200 ||
-        access(dirs[i], W_OK) < 0)
+    while (!dirs[i] || dirs[i][0] != '/' || strlen(dirs[i]) > 200 || access(dirs[i], W_OK) < 0)
         if (++i == ARRAY_LEN(dirs))
             return err_set(err, -EACCES, "there is no folder for the session's key: set TMPDIR");
     snprintf(keys_dir, sizeof(keys_dir), "%s/muster-ssh-XXXXXX", dirs[i]);
