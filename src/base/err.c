@@ -6,15 +6,18 @@ PRINTF_LIKE(4, 0)
 static int set_va(struct err *err, int code, bool with_errno, const char *fmt, va_list ap)
 {
     assert(code < 0);
+    char text[sizeof(err->text)]; /* an argument may be err's own text */
+
     if (!err)
         return code;
-    err->code = code;
-    vsnprintf(err->text, sizeof(err->text), fmt, ap);
+    vsnprintf(text, sizeof(text), fmt, ap);
     if (with_errno) {
-        size_t n = strlen(err->text);
+        size_t n = strlen(text);
         char tmp[96];
-        snprintf(err->text + n, sizeof(err->text) - n, ": %s", strerror_r(-code, tmp, sizeof(tmp)));
+        snprintf(text + n, sizeof(text) - n, ": %s", strerror_r(-code, tmp, sizeof(tmp)));
     }
+    err->code = code;
+    memcpy(err->text, text, sizeof(text));
     return code;
 }
 

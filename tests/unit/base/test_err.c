@@ -77,6 +77,17 @@ TEST(an_array_grows_and_is_zero_behind_its_old_end)
     free(a);
 }
 
+static void a_text_may_be_made_of_the_old_one(void **state)
+{
+    struct err err = ERR_INIT;
+
+    err_set(&err, -E2BIG, "too much");
+    err_set(&err, err.code, "%s; take %d", err_text(&err), 4);
+    assert_string_equal(err.text, "too much; take 4");
+    err_sys(&err, -ENOENT, "%s", err_text(&err));
+    assert_string_equal(err.text, "too much; take 4: No such file or directory");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -85,6 +96,7 @@ int main(void)
         cmocka_unit_test(a_prefix_goes_before_the_text),
         cmocka_unit_test(nobody_needs_to_want_the_error),
         cmocka_unit_test(a_long_text_is_cut_at_the_end),
+        cmocka_unit_test(a_text_may_be_made_of_the_old_one),
         cmocka_unit_test(an_error_without_text_is_told_by_its_code),
         cmocka_unit_test(an_array_grows_and_is_zero_behind_its_old_end),
     };
