@@ -5,6 +5,7 @@
  */
 #include "agent/link.h"
 
+#include "agent/resolv.h"
 #include "agent/sess.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -12,7 +13,9 @@
 #include "base/str.h"
 #include "base/strv.h"
 #include "base/work.h"
+#include "model/ip.h"
 
+#define KNOWN_MAX (8 << 20)
 #define PAUSE_FIRST_USEC (100 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC (5 * USEC_PER_SEC)
 #define SILENT_BEATS 3
@@ -53,22 +56,40 @@ static void remember(struct agent *ag)
     json_set_str(o, "cluster", ag->cluster);
     json_set_u64(o, "epoch", ag->seen_epoch);
     json_set_u64(o, "fence_usec", ag->fence_usec);
+    json_set_strv(o, "peers", ag->node_net.peers);
+    json_set_strv(o, "blocked", ag->node_net.blocked);
     text = json_text(o);
     if (fs_write_atomic(path, text, strlen(text), 0600, &err) < 0)
         log_err("%s", err_text(&err));
 }
 
-static void recall(struct agent *ag)
+/* Strings of a list, each if it is such an address or network. */
+static char **recall_list(const json_t *list, bool (*valid)(const char *))
+{
+    char **v = NULL;
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach (list, i, item)
+        if (json_is_string(item) && valid(json_string_value(item)))
+            strv_push(&v, json_string_value(item));
+    return v;
+}
+
+void link_recall(struct agent *ag)
 {
     _cleanup_free_ char *path = xasprintf("%s/manager.json", ag->config.state_dir), *text = NULL;
     _cleanup_(json_decrefp) json_t *o = NULL;
     size_t len;
 
-    if (fs_read(path, 65536, &text, &len, NULL) < 0 || json_parse(text, len, 65536, &o, NULL) < 0)
+    if (fs_read(path, KNOWN_MAX, &text, &len, NULL) < 0 ||
+        json_parse(text, len, KNOWN_MAX, &o, NULL) < 0)
         return;
     str_copy(ag->cluster, sizeof(ag->cluster), json_str_or(o, "cluster", ""));
     ag->seen_epoch = json_u64_or(o, "epoch", 0);
     ag->fence_usec = json_u64_or(o, "fence_usec", 0);
+    ag->node_net.peers = recall_list(json_object_get(o, "peers"), ip_is_valid);
+    ag->node_net.blocked = recall_list(json_object_get(o, "blocked"), cidr_is_valid);
 }
 
 /* When a manager was last heard, for the next agent of this boot: restarting an agent must not put
@@ -198,17 +219,19 @@ static bool strv_same(char *const *a, char *const *b)
 }
 
 /* Old lists are left to threads that may be reading them: they change when nodes come and go. */
-static void take_addresses(struct agent *ag, const struct link_welcome *w)
+static bool take_addresses(struct agent *ag, const struct link_welcome *w)
 {
     struct net_job *j;
 
     if (strv_same(ag->node_net.peers, w->peers) && strv_same(ag->node_net.blocked, w->blocked))
-        return;
+        return false;
     ag->node_net.peers = strv_copy(w->peers);
     ag->node_net.blocked = strv_copy(w->blocked);
     j = xnew(struct net_job);
     j->net = &ag->node_net;
     work_start(ag->loop, net_job_run, net_job_done, j);
+    resolv_check(w->blocked);
+    return true;
 }
 
 static bool is_ours(struct agent *ag, const char *cluster, uint64_t epoch)
@@ -222,14 +245,17 @@ static bool is_ours(struct agent *ag, const char *cluster, uint64_t epoch)
 
 static void take_welcome(struct agent *ag, const struct link_welcome *w)
 {
+    bool addresses;
+
     if (str_eq(w->cluster, ag->cluster) && w->epoch < ag->seen_epoch) {
         log_warning("a manager of an older epoch (%llu, seen %llu) was refused",
             (unsigned long long)w->epoch, (unsigned long long)ag->seen_epoch);
         ws_close(ag->link->ws, 1008, "older epoch");
         return;
     }
+    addresses = take_addresses(ag, w);
     if (!str_eq(w->cluster, ag->cluster) || w->epoch != ag->seen_epoch ||
-        w->fence_usec != ag->fence_usec) {
+        w->fence_usec != ag->fence_usec || addresses) {
         STR_SET(ag->cluster, w->cluster);
         ag->seen_epoch = w->epoch;
         ag->fence_usec = w->fence_usec;
@@ -242,7 +268,6 @@ static void take_welcome(struct agent *ag, const struct link_welcome *w)
     ag->link->welcomed = true;
     ag->link->pause_usec = PAUSE_FIRST_USEC;
     ag->fenced = false;
-    take_addresses(ag, w);
 }
 
 static void dispatch(struct agent *ag, struct link_message *m)
@@ -347,7 +372,6 @@ static void dial(struct agent *ag)
 
 void link_start(struct agent *ag)
 {
-    recall(ag);
     ag->link = xnew(struct link);
     ag->link->pause_usec = PAUSE_FIRST_USEC;
     read_contact(ag);

@@ -5,6 +5,9 @@
 #include "agent/agent.h"
 #include "wire/link.h"
 
+/* What the last manager said of addresses, before the network is set up: sessions that stand need
+ * it also while no manager can be reached. */
+void link_recall(struct agent *ag);
 void link_start(struct agent *ag);
 void link_stop(struct agent *ag);
 /* Dropped when there is no connection: the next hello tells all. */

@@ -191,6 +191,7 @@ static int set_up(struct agent *ag, struct err *err)
         r = find_capacity(ag, err);
     if (r == 0)
         r = node_net_find_fabric(&ag->node_net, err);
+    link_recall(ag);
     if (r == 0)
         r = node_net_setup(&ag->node_net, err);
     if (r == 0)
@@ -230,12 +231,13 @@ static int start(struct agent *ag, struct err *err)
 
     if (access(ag->rt.shim, X_OK) < 0)
         return err_sys(err, -errno, "cannot run '%s', a part of muster-agent", ag->rt.shim);
-    r = runtime_open(&ag->rt, err);
+    r = mountns_usable(err);
+    if (r == 0)
+        r = runtime_open(&ag->rt, err);
     if (r == 0)
         r = rundir_make(ag->config.run_dir, err);
     if (r == 0)
         r = make_folders(ag, err);
-
     if (r == 0)
         r = mountns_enter(ag->config.run_dir, err);
     if (r < 0)

@@ -14,6 +14,7 @@
 #include "manager/api.h"
 #include "manager/epoch.h"
 #include "manager/launch.h"
+#include "manager/overlay.h"
 #include "manager/state.h"
 
 #define SILENT_BEATS 3
@@ -58,6 +59,7 @@ static void welcome(struct link *l)
     w->heartbeat_usec = m->config.heartbeat_usec;
     w->fence_usec = m->config.fence_usec;
     w->blocked = strv_copy(m->config.blocked);
+    overlay_block(m, &w->blocked);
     map_for_each (e, &m->nodes) {
         const struct mnode *n = e->value;
         strv_push(&w->peers, n->node.addr_fabric);

@@ -8,6 +8,9 @@
 #include <arpa/inet.h>
 #include <sys/random.h>
 
+#include "base/strv.h"
+#include "model/ip.h"
+
 #define SUBNET_BITS 22
 
 int overlay_parse(const char *cidr, uint32_t *ret_base, uint32_t *ret_count, struct err *err)
@@ -65,4 +68,20 @@ int overlay_assign(struct manager *m, struct session *s, struct err *err)
             return 0;
     }
     return err_set(err, -ENOSPC, "all %u session networks of 'network.overlay' are in use", count);
+}
+
+void overlay_block(struct manager *m, char ***blocked)
+{
+    uint32_t base = 0, count = 0;
+
+    if (overlay_parse(m->config.overlay, &base, &count, NULL) < 0)
+        return; /* main.c has refused it */
+    strv_push(blocked, m->config.overlay);
+    map_for_each (e, &m->sessions) {
+        const struct session *s = e->value;
+        char text[IPV4_TEXT_MAX];
+
+        if ((s->subnet - base) >> (32 - SUBNET_BITS) >= count)
+            strv_pushf(blocked, "%s/%d", ipv4_format(s->subnet, text), SUBNET_BITS);
+    }
 }

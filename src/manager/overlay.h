@@ -9,4 +9,8 @@ int overlay_parse(const char *cidr, uint32_t *ret_base, uint32_t *ret_count, str
 /* Set s->subnet and s->vni to ones that no live session has. -ENOSPC. */
 int overlay_assign(struct manager *m, struct session *s, struct err *err);
 
+/* Add what sessions must not reach of each other: the overlay, and networks of live sessions that
+ * are from another one, before the configuration was changed. */
+void overlay_block(struct manager *m, char ***blocked);
+
 #endif

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "agent/ct/accounts.h"
+#include "agent/ct/rootfs.h"
 #include "agent/ct/sshconf.h"
 #include "agent/ct/volume.h"
 #include "base/buf.h"
@@ -17,6 +18,8 @@
 #define RESOLV_MAX (64 * 1024)
 #define SHELL_OURS "/opt/muster/lib/busybox/sh"
 #define SSH_INCLUDE "Include " SSHCONF_DIR "/ssh_config\n"
+/* An image's own programs come first, as they do without a login. */
+#define LOGIN_PATH "case :$PATH: in *:/opt/muster/bin:*) ;; *) PATH=$PATH:/opt/muster/bin ;; esac\n"
 
 static int make_folders(const struct guest *g, struct err *err)
 {
@@ -91,10 +94,10 @@ char *guestfiles_resolv(const char *text)
 
 /* A node with systemd-resolved has 127.0.0.53 only in the first file, the real ones in the other.
  */
-static int write_resolv(const struct guest *g, struct err *err)
+char *rootfs_resolv(void)
 {
     static const char *const sources[] = {"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"};
-    _cleanup_free_ char *ours = xstrdup("");
+    char *ours = xstrdup("");
 
     for (size_t i = 0; i < ARRAY_LEN(sources) && !strstr(ours, "nameserver"); i++) {
         _cleanup_free_ char *text = NULL;
@@ -104,6 +107,13 @@ static int write_resolv(const struct guest *g, struct err *err)
         free(ours);
         ours = guestfiles_resolv(text);
     }
+    return ours;
+}
+
+static int write_resolv(const struct guest *g, struct err *err)
+{
+    _cleanup_free_ char *ours = rootfs_resolv();
+
     return guest_write(g, "/etc/resolv.conf", ours, strlen(ours), g->owner, 0644, err);
 }
 
@@ -138,6 +148,16 @@ static int write_ssh(const struct guest *g, struct err *err)
         return 0;
     new = xasprintf("%s%s", SSH_INCLUDE, old);
     return guest_write(g, "/etc/ssh/ssh_config", new, strlen(new), g->owner, 0644, err);
+}
+
+/*
+ * A login shell sets its own PATH (Debian's /etc/profile does), without what Muster brings. In an
+ * image whose profile reads no profile.d the file does no harm.
+ */
+static int write_profile(const struct guest *g, struct err *err)
+{
+    return guest_write(
+        g, "/etc/profile.d/muster.sh", LOGIN_PATH, strlen(LOGIN_PATH), g->owner, 0644, err);
 }
 
 static int own_folder(const struct guest *g, const char *path, mode_t mode, struct err *err)
@@ -191,5 +211,7 @@ int guestfiles_make(const struct rootfs_dirs *d, const struct guest *g, const st
         r = write_resolv(g, err);
     if (r == 0)
         r = write_ssh(g, err);
+    if (r == 0)
+        r = write_profile(g, err);
     return r < 0 ? r : make_work_folders(g, a, err);
 }

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
@@ -172,6 +173,36 @@ static int lock(const char *run_dir, int *ret_fd, struct err *err)
     }
     *ret_fd = fd;
     return 0;
+}
+
+/* In a child: entering a mount namespace, also one's own, leads to its root. */
+static bool leaves_root(void)
+{
+    int fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    struct statx before, after;
+
+    return fd >= 0 && statx(AT_FDCWD, "/", 0, STATX_INO | STATX_MNT_ID, &before) == 0 &&
+        setns(fd, CLONE_NEWNS) == 0 &&
+        statx(AT_FDCWD, "/", 0, STATX_INO | STATX_MNT_ID, &after) == 0 &&
+        (before.stx_ino != after.stx_ino || before.stx_mnt_id != after.stx_mnt_id);
+}
+
+int mountns_usable(struct err *err)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid == 0)
+        _exit(leaves_root());
+    if (pid < 0)
+        return err_sys(err, -errno, "cannot fork");
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    return err_set(err, -EOPNOTSUPP,
+        "this is a chroot(2), in which containers cannot be made; a mount namespace with a root of "
+        "its own (pivot_root(2), systemd-nspawn(1)) would do");
 }
 
 int mountns_enter(const char *run_dir, struct err *err)

@@ -11,6 +11,9 @@
 
 #include "base/err.h"
 
+/* -EOPNOTSUPP where the process's root is not its mount namespace's (chroot(2)): to enter another
+ * one would be to leave it. Changes nothing. */
+int mountns_usable(struct err *err);
 /* Enter, making it if need be. Before any thread exists (setns(2): single-threaded). run_dir must
  * exist. The calling process's network namespace is not changed. */
 int mountns_enter(const char *run_dir, struct err *err);

@@ -65,4 +65,7 @@ int rootfs_read_record(const struct rootfs_dirs *d, const char *container_id,
 /* ids of containers that have a folder here, for the agent's start. */
 int rootfs_list(const struct rootfs_dirs *d, char ***ret, struct err *err);
 
+/* The resolv.conf that a container gets now; heap. */
+char *rootfs_resolv(void);
+
 #endif

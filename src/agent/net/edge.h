@@ -32,8 +32,8 @@ struct node_net {
     char fabric_addr[64]; /* local address of VXLAN traffic; IPv4 or IPv6 */
     char fabric_dev[16];  /* the device that carries it: node_net_find_fabric */
     uint32_t fabric_mtu;  /* of that device */
-    char **blocked;       /* CIDRs that sessions must not reach: the nodes' addresses (management
-                             and fabric networks), storage networks */
+    char **blocked;       /* CIDRs that sessions must not reach: all sessions' networks, the nodes'
+                             addresses (management and fabric networks), storage networks */
     char **peers;         /* fabric addresses of all nodes: 4789/udp is taken from them only */
     uint32_t uplink_base; /* host byte order; 169.254.64.0 + 4 * index: a /30 for each edge */
 };

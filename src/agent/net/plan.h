@@ -9,8 +9,6 @@
 #include "agent/net/edge.h"
 #include "agent/net/netlink.h"
 
-#define OVERLAY_NET 0x0a800000u /* 10.128.0.0/9: all sessions of the cluster */
-#define OVERLAY_PREFIX 9
 #define SESSION_PREFIX 22
 #define LINK_LOCAL_NET 0xa9fe0000u /* 169.254.0.0/16 */
 #define GATEWAY_IP 0xa9fe0101u     /* 169.254.1.1, in every session */

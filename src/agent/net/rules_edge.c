@@ -49,12 +49,12 @@ static void emit_out(struct text *t)
 {
     emit(t,
         "  chain out {\n"
-        "    ip daddr { " IP_FMT "/%d, " IP_FMT "/16 } drop\n"
+        "    ip daddr " IP_FMT "/16 drop\n"
         "    ip daddr @blocked drop\n"
         "    udp dport 4789 drop\n"
         "    meta l4proto { tcp, udp, icmp } accept\n"
         "  }\n",
-        IP_ARGS(OVERLAY_NET), OVERLAY_PREFIX, IP_ARGS(LINK_LOCAL_NET));
+        IP_ARGS(LINK_LOCAL_NET));
 }
 
 /* The session's addresses never leave; source ports below 1024 neither, which servers such as NFS

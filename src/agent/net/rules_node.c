@@ -122,7 +122,7 @@ static const char chains[] =
     "  }\n"
     "  chain leaving {\n"
     "    oifname \"%1$s\" drop\n"
-    "    ip daddr { 10.128.0.0/9, 169.254.0.0/16 } drop\n"
+    "    ip daddr 169.254.0.0/16 drop\n"
     "    ip daddr @blocked drop\n"
     "    udp dport 4789 drop\n"
     "    accept\n"

@@ -28,7 +28,7 @@ static void a_solo_edge_judges_what_its_own_container_sends(void **state)
         "table inet muster {\n"
         "  set blocked { type ipv4_addr; flags interval; elements = { 10.9.0.0-10.9.0.255 } }\n"
         "  chain out {\n"
-        "    ip daddr { 10.128.0.0/9, 169.254.0.0/16 } drop\n"
+        "    ip daddr 169.254.0.0/16 drop\n"
         "    ip daddr @blocked drop\n"
         "    udp dport 4789 drop\n"
         "    meta l4proto { tcp, udp, icmp } accept\n"
