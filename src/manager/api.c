@@ -223,6 +223,7 @@ const struct route api_routes[] = {
     { "GET", "/v1/sessions/{}/tcp", WHO_USER, ROUTE_UPGRADE, api_session_tcp },
     { "GET", "/v1/nodes", WHO_USER, 0, api_node_list },
     { "GET", "/v1/nodes/{}", WHO_USER, 0, api_node_show },
+    { "DELETE", "/v1/nodes/{}", WHO_ADMIN, 0, api_node_delete },
     { "POST", "/v1/nodes/{}/drain", WHO_OPERATOR, ROUTE_JSON, api_node_drain },
     { "POST", "/v1/nodes/{}/resume", WHO_OPERATOR, ROUTE_JSON, api_node_resume },
     { "POST", "/v1/nodes/{}/lost", WHO_ADMIN, ROUTE_JSON, api_node_lost },

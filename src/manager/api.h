@@ -75,6 +75,7 @@ void api_session_exec(struct call *c);
 void api_session_tcp(struct call *c);
 void api_node_list(struct call *c);
 void api_node_show(struct call *c);
+void api_node_delete(struct call *c);
 void api_node_drain(struct call *c);
 void api_node_resume(struct call *c);
 void api_node_lost(struct call *c);

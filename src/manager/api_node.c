@@ -138,6 +138,34 @@ void api_node_lost(struct call *c)
     reply_committed(c, 200, one_node_json(c, n));
 }
 
+/* Does anything still count on it? */
+static bool is_held(struct manager *m, const struct mnode *n)
+{
+    return map_count(&n->quarantined) > 0 || node_has_kind(m, n, KIND_TRAIN) ||
+        node_has_kind(m, n, KIND_DEBUG);
+}
+
+void api_node_delete(struct call *c)
+{
+    struct mnode *n = call_node(c);
+
+    if (!n)
+        return;
+    if (n->link) {
+        reply_error(c, 409, "wrong_state",
+            "node '%s' is connected and would be back at once; stop its agent first", n->node.name);
+    } else if (is_held(c->m, n)) {
+        reply_error(c, 409, "in_use",
+            "node '%s' has sessions; stop them, or give them up with 'muster node lost %s'",
+            n->node.name, n->node.name);
+    } else {
+        node_forget(c->m, n);
+        links_tell_peers(c->m);
+        pass_want(c->m);
+        reply_committed(c, 200, json_object());
+    }
+}
+
 void api_node_purge(struct call *c)
 {
     struct mnode *n = call_node(c);

@@ -73,6 +73,24 @@ void node_save(struct manager *m, const struct mnode *n, const char *event)
     emit(m, event, n->node.name, "", body);
 }
 
+static void free_node(void *p)
+{
+    struct mnode *n = p;
+
+    map_done(&n->cleaning, NULL);
+    map_done(&n->quarantined, free);
+    node_done(&n->node);
+    free(n);
+}
+
+void node_forget(struct manager *m, struct mnode *n)
+{
+    store_del(m->store, "node", n->node.name);
+    emit(m, "node.removed", n->node.name, "", json_object());
+    map_remove(&m->nodes, n->node.name);
+    free_node(n);
+}
+
 void group_save(struct manager *m, const struct group *g)
 {
     put(m, (struct store_doc){.kind = "group", .id = g->name}, group_to_json_stored(g));
@@ -390,16 +408,6 @@ static void free_session(void *p)
     session_free(p);
 }
 
-static void free_node(void *p)
-{
-    struct mnode *n = p;
-
-    map_done(&n->cleaning, NULL);
-    map_done(&n->quarantined, free);
-    node_done(&n->node);
-    free(n);
-}
-
 static void free_image(void *p)
 {
     image_free(p);
@@ -430,18 +438,22 @@ static bool may_see(const struct user *viewer, const char *owner)
 
 struct match {
     struct session *exact, *by_num, *by_name, *by_prefix;
+    struct session *other; /* of the same name, and as likely meant */
     unsigned prefixes;
 };
 
-/* Of two sessions by the name that was asked for: one's own, then the newer. */
-static bool is_meant_rather(
-    const struct user *viewer, const struct session *s, const struct session *than)
+/* By the name that was asked for: one's own before others'. */
+static void match_name(struct match *mt, const struct user *viewer, struct session *s)
 {
     bool own = str_eq(s->owner, viewer->name);
+    bool had = mt->by_name && str_eq(mt->by_name->owner, viewer->name);
 
-    if (own != str_eq(than->owner, viewer->name))
-        return own;
-    return s->num > than->num;
+    if (mt->by_name && own == had)
+        mt->other = s;
+    else if (!mt->by_name || own) {
+        mt->by_name = s;
+        mt->other = NULL;
+    }
 }
 
 static void match_one(
@@ -453,8 +465,8 @@ static void match_one(
         mt->exact = s;
     if (num && s->num == num)
         mt->by_num = s;
-    if (str_eq(s->name, ref) && (!mt->by_name || is_meant_rather(viewer, s, mt->by_name)))
-        mt->by_name = s;
+    if (str_eq(s->name, ref))
+        match_name(mt, viewer, s);
     if (strlen(ref) >= ID_PREFIX_MIN && str_starts(s->id, ref)) {
         mt->by_prefix = s;
         mt->prefixes++;
@@ -536,6 +548,10 @@ int session_find(struct manager *m, const struct user *viewer, const char *ref,
     map_for_each (e, &m->sessions)
         match_one(&mt, viewer, ref, num, e->value);
     s = mt.exact ? mt.exact : mt.by_num ? mt.by_num : mt.by_name;
+    if (s && s == mt.by_name && mt.other)
+        return err_set(err, -EEXIST,
+            "several sessions are called '%s' (%ju and %ju, say); give the number or the id", ref,
+            (uintmax_t)s->num, (uintmax_t)mt.other->num);
     if (!s && mt.prefixes > 1)
         return err_set(err, -EEXIST, "'%s' fits several sessions; give more of the id", ref);
     if (!s)

@@ -14,6 +14,8 @@ void state_done(struct manager *m);
 /* Stage the document, and an event that says what changed ("session.running", "node.up", ...). */
 void session_save(struct manager *m, const struct session *s);
 void node_save(struct manager *m, const struct mnode *n, const char *event);
+/* Stage the removal, and free; nothing may be on it. */
+void node_forget(struct manager *m, struct mnode *n);
 void group_save(struct manager *m, const struct group *g);
 void user_save(struct manager *m, const struct user *u);
 void volume_save(struct manager *m, const struct volume *v);
@@ -29,7 +31,7 @@ void token_issue(struct manager *m, const char *user, bool agent, char text[TOKE
 /*
  * The session a person means. Live ones are borrowed; an ended one is read from the store and owned
  * by *ret_loaded (else NULL). viewer sees their own, an admin everybody's. -ENOENT, or -EEXIST when
- * an id prefix fits several.
+ * an id prefix or a name fits several that live.
  */
 int session_find(struct manager *m, const struct user *viewer, const char *ref,
     struct session **ret, struct session **ret_loaded, struct err *err);
