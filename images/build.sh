@@ -90,9 +90,12 @@ install_packages()
     packages=$1
     tar=$2
     shift 2
+    # ping(8) needs no capability where ping_group_range allows it (icmp(7)), and with one that a container
+    # cannot have it would not start.
     # shellcheck disable=SC2016 # mmdebstrap gives the root folder to hooks as $1
     mmdebstrap --quiet --skip=output/dev --include="$packages" "$@" \
         --customize-hook='rm -f "$1/etc/hostname" && : >"$1/etc/resolv.conf" && chmod 644 "$1/etc/resolv.conf"' \
+        --customize-hook='[ ! -x "$1/usr/sbin/setcap" ] || chroot "$1" sh -c "setcap -r /usr/bin/ping 2>/dev/null || :"' \
         "$codename" "$tar" "$work/sources.list" || die "mmdebstrap cannot make '$name'"
 }
 

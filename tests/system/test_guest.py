@@ -21,8 +21,10 @@ BUILD = ROOT / "scripts/build-guest.sh"
 MAPS = [(0, 200000, 1000), (1000, 20001, 1), (1001, 201001, 64535)]
 HOST_ROOT, HOST_USER = 200000, 20001
 CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETUID", "SETGID", "SETFCAP", "SYS_CHROOT", "KILL"]
-# crun 1.8 gives up when it sees a hybrid cgroup layout
-RUNTIME = ["unshare", "--mount", "sh", "-c", 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"', "-", "crun",
+# crun 1.8 gives up when it sees a hybrid cgroup layout; and it gives /dev/null to the user, which must
+# not be the machine's own
+RUNTIME = ["unshare", "--mount", "sh", "-c", "umount /sys/fs/cgroup/unified 2>/dev/null;"
+           'mount --bind /dev/null /dev/null && mount -o remount,bind,ro /dev/null && exec "$@"', "-", "crun",
            "--cgroup-manager=disabled", "--root"]  # fmt: skip
 
 pytestmark = pytest.mark.skipif(
@@ -62,7 +64,7 @@ class Cell:
         self.log = open(self.dir / "log", "w+")
         self.process = subprocess.Popen(
             [*RUNTIME, self.dir / "state", "run", "--bundle", self.dir, self.name],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            stdin=subprocess.PIPE, stdout=self.log, stderr=self.log,
         )  # fmt: skip
         self.wait_for_ssh()
 
