@@ -81,30 +81,34 @@ int request_check_time(const char *value, struct err *err)
 
 /* --- the body ----------------------------------------------------------------------------- */
 
+static int volume_malformed(const char *spec, struct err *err)
+{
+    _cleanup_free_ char *echo = str_escape(spec, strlen(spec), 100);
+
+    return err_set(err, -EINVAL,
+        "'%s' must be NAME[:PATH][:ro|rw] with an absolute PATH, as in data:/data:ro", echo);
+}
+
 int request_volume(const char *spec, json_t **ret, struct err *err)
 {
-    _cleanup_free_ char *name = NULL, *path = NULL;
-    const char *colon;
-    int r;
-    bool read_only = str_ends(spec, ":ro");
-    size_t len = strlen(spec);
+    _cleanup_(strv_freep) char **parts = strv_split(spec, ':');
+    size_t count = strv_len(parts), at = 1;
+    _cleanup_free_ char *path = NULL;
+    bool read_only = false;
+    int r = name_check("a volume's name", count ? parts[0] : "", err);
 
-    name = xstrndup(spec, read_only || str_ends(spec, ":rw") ? len - 3 : len);
-    colon = strchr(name, ':');
-    if (colon) {
-        path = xstrdup(colon + 1);
-        name[colon - name] = '\0';
-    }
-    r = name_check("a volume's name", name, err);
     if (r < 0)
         return r;
-    if (path && path[0] != '/')
-        return err_set(err, -EINVAL,
-            "'%.100s': the path in the container must be absolute, as in data:/data:ro", spec);
-    if (!path)
-        path = xasprintf("/data/%s", name);
+    if (at < count && parts[at][0] == '/')
+        path = xstrdup(parts[at++]);
+    else
+        path = xasprintf("/data/%s", parts[0]);
+    if (at < count && (str_eq(parts[at], "ro") || str_eq(parts[at], "rw")))
+        read_only = str_eq(parts[at++], "ro");
+    if (at < count)
+        return volume_malformed(spec, err);
     *ret = json_object();
-    json_set_str(*ret, "volume", name);
+    json_set_str(*ret, "volume", parts[0]);
     json_set_str(*ret, "path", path);
     json_set_bool(*ret, "read_only", read_only);
     return 0;

@@ -47,7 +47,7 @@ int request_check_time(const char *value, struct err *err);
       "/dev/shm of each container, a part of its memory (64M if unset)", 0, true, \
       request_check_bytes }, \
     { "group", OPT_STR, REQUEST_O(type, group), NULL, "GROUP", "group of nodes to run in", 0, true }, \
-    { "volume", OPT_STRV, REQUEST_O(type, volumes), NULL, "NAME[:PATH][:ro]", \
+    { "volume", OPT_STRV, REQUEST_O(type, volumes), NULL, "NAME[:PATH][:ro|rw]", \
       "mount a volume at PATH (/data/NAME if not given); may be given several times", 'v', true, \
       request_check_volume }, \
     { "env", OPT_STRV, REQUEST_O(type, env), NULL, "NAME[=VALUE]", \
@@ -72,7 +72,7 @@ int request_check_time(const char *value, struct err *err);
 int request_body(
     const struct request_opts *o, int count, char **words, json_t **ret, struct err *err);
 
-/* "NAME[:PATH][:ro]" as {"volume", "path", "read_only"}; owned by the caller. */
+/* "NAME[:PATH][:ro|rw]" as {"volume", "path", "read_only"}; owned by the caller. */
 int request_volume(const char *spec, json_t **ret, struct err *err);
 /* "K=V", or K alone with the value it has here, added to env. */
 int request_env(json_t *env, const char *text, struct err *err);

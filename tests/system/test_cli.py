@@ -46,7 +46,7 @@ def muster(*words, env=None, **more):
     (["create", "--size", "0", "base"],
      "create: --size: must be a number from 1 to 1000; see 'muster help create'"),
     (["create", "--volume", "data:rel", "base"],
-     "create: --volume: 'data:rel': the path in the container must be absolute, as in data:/data:ro; "
+     "create: --volume: 'data:rel' must be NAME[:PATH][:ro|rw] with an absolute PATH, as in data:/data:ro; "
      "see 'muster help create'"),
     (["create", "--env", "MUSTER_NOT_SET", "base"],
      "create: --env: MUSTER_NOT_SET is not set here; give a value: MUSTER_NOT_SET=VALUE; "

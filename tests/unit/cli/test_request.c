@@ -23,19 +23,27 @@ TEST(a_volume_goes_below_data_unless_a_path_is_given)
 
 TEST(a_volume_can_be_read_only)
 {
+    volume("data:rw", "{\"volume\":\"data\",\"path\":\"/data/data\",\"read_only\":false}");
     volume("data:ro", "{\"volume\":\"data\",\"path\":\"/data/data\",\"read_only\":true}");
     volume("data:/x:ro", "{\"volume\":\"data\",\"path\":\"/x\",\"read_only\":true}");
     volume("data:/x:rw", "{\"volume\":\"data\",\"path\":\"/x\",\"read_only\":false}");
 }
 
-TEST(a_volume_with_a_relative_path_is_refused)
+TEST(a_volume_of_any_other_form_is_refused)
 {
+    static const char *const specs[] = {"data:x", "data:", "data:/x:", "data:/x:rx", "data:rx",
+        "data:ro:/x", "data:ro:ro", "data:/x:ro:ro", "data:/x:/y", "data::ro"};
     json_t *mount = NULL;
-    struct err err = ERR_INIT;
 
-    assert_fails(request_volume("data:x", &mount, &err), &err, -EINVAL,
-        "'data:x': the path in the container must be absolute, as in data:/data:ro");
-    assert_null(mount);
+    for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
+        struct err err = ERR_INIT;
+        char *want = xasprintf("'%s' must be NAME[:PATH][:ro|rw] with an absolute PATH, as in "
+                               "data:/data:ro",
+            specs[i]);
+        assert_fails(request_volume(specs[i], &mount, &err), &err, -EINVAL, want);
+        assert_null(mount);
+        free(want);
+    }
 }
 
 TEST(a_volume_without_a_name_is_refused)
@@ -123,7 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_volume_goes_below_data_unless_a_path_is_given),
         cmocka_unit_test(a_volume_can_be_read_only),
-        cmocka_unit_test(a_volume_with_a_relative_path_is_refused),
+        cmocka_unit_test(a_volume_of_any_other_form_is_refused),
         cmocka_unit_test(a_volume_without_a_name_is_refused),
         cmocka_unit_test(a_variable_alone_has_the_value_that_it_has_here),
         cmocka_unit_test(a_variable_that_is_not_set_is_refused),
