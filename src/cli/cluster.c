@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "base/proc.h"
+#include "cli/text.h"
 
 #define RECORD_MAX (1024 * 1024)
 #define PORT_FIRST 7480
@@ -35,6 +36,15 @@ bool cluster_exists(const char *dir)
 bool cluster_is_virtual(const struct cluster *c)
 {
     return c->count > 0 && c->nodes[0].netns[0];
+}
+
+char *cluster_command(const char *verb, const char *dir)
+{
+    bool here = str_eq(dir, CLUSTER_DIR), sudo = geteuid() != 0 || getenv("SUDO_UID");
+    _cleanup_free_ char *quoted = text_quote(dir);
+
+    return xasprintf(
+        "%smuster %s%s%s", sudo ? "sudo " : "", verb, here ? "" : " --dir ", here ? "" : quoted);
 }
 
 /* --- reading and writing ------------------------------------------------------------------ */

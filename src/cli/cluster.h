@@ -3,6 +3,7 @@
  * DIR/cluster.json before it is made, so that `muster down` finds it after any crash.
  *
  *   DIR/                 musterd's state directory (store, blobs, tokens)
+ *   DIR/up.json          with which options it was made; stays when it is taken down
  *   DIR/volumes          volumes
  *   DIR/log/NAME.log     what the daemons say
  *   DIR/nodes/NAME/state, run    of that node's agent
@@ -62,6 +63,8 @@ void cluster_tag(const char *dir, char tag[9]);
 bool cluster_is_virtual(const struct cluster *c);
 /* Address N of the management (second 101) or fabric (102) network. */
 void cluster_address(const struct cluster *c, unsigned second, unsigned n, char text[16]);
+/* "sudo muster down --dir DIR": what to type, with the options that it needs; heap. */
+char *cluster_command(const char *verb, const char *dir);
 /* One up or down at a time in a folder; the lock is held until the process ends. */
 int cluster_lock(const char *dir, struct err *err);
 /* One at a time on the machine: what is chosen free must be in use before the next one looks, and

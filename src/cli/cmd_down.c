@@ -117,7 +117,7 @@ static int purge(const char *dir, struct err *err)
 {
     static const char *const names[] = {"nodes", "log", "volumes", "blobs", "tmp", "muster.db",
         "muster.db-wal", "muster.db-shm", "muster.db.lock", "admin.token", "agent.token",
-        "cluster.json", "cluster.lock"};
+        "cluster.json", "cluster.lock", "up.json"};
     int r = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(names) && r == 0; i++) {
@@ -131,6 +131,7 @@ static int purge(const char *dir, struct err *err)
 
 static int take_down(struct cluster *c, struct cli *cli, struct err *err)
 {
+    _cleanup_free_ char *again = cluster_command("down", c->dir);
     unsigned failures;
     int r;
 
@@ -142,7 +143,7 @@ static int take_down(struct cluster *c, struct cli *cli, struct err *err)
     if (r < 0)
         return r;
     if (failures > 0)
-        return err_set(err, -EBUSY, "something is left; 'muster down' may be run again");
+        return err_set(err, -EBUSY, "something is left; '%s' may be run again", again);
     return cluster_forget(c, err);
 }
 
@@ -167,7 +168,8 @@ int cmd_down(struct cli *cli, int argc, char **argv)
     if (code != CLI_GO_ON)
         return code;
     if (geteuid() != 0) {
-        cli_say("down: this needs root: sudo muster down");
+        _cleanup_free_ char *command = cluster_command("down", o.dir);
+        cli_say("down: this needs root: %s%s", command, o.purge ? " --purge" : "");
         return EXIT_FAILED;
     }
     r = stat(o.dir, &st) == 0 ? cluster_lock(o.dir, &err) : 0;

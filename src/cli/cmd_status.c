@@ -112,16 +112,20 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     static struct status_opts o;
     static struct cluster c;
     _cleanup_(json_decrefp) json_t *body = NULL, *status = NULL;
+    _cleanup_free_ char *up = NULL;
     struct err err = ERR_INIT;
     int rest, r, code = cli_parse(cli, argc, argv, &o, &rest);
     bool all;
 
     if (code != CLI_GO_ON)
         return code;
+    up = cluster_command("up", o.dir);
     r = cluster_load(o.dir, &c, &err);
     if (r < 0) {
-        cli_say(
-            "%s", r == -ENOENT ? "no cluster is up here; see 'muster help up'" : err_text(&err));
+        if (r == -ENOENT)
+            cli_say("no cluster is up in '%s'; '%s' starts one", o.dir, up);
+        else
+            cli_say("%s", err_text(&err));
         return EXIT_FAILED;
     }
     /* Of the nodes the caller may know, when there is a token: root's, or their own. */
@@ -133,6 +137,6 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     else
         print_status(status);
     if (!all)
-        cli_say("not all daemons run; 'sudo muster up' starts them again");
+        cli_say("not all daemons run; '%s' starts them again", up);
     return all ? EXIT_OK : EXIT_FAILED;
 }

@@ -8,11 +8,14 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/proc.h"
+#include "base/strv.h"
 #include "cli/api.h"
 #include "cli/cluster.h"
 #include "cli/commands.h"
 #include "cli/request.h"
 #include "cli/signin.h"
+#include "cli/sizing.h"
+#include "cli/text.h"
 
 #define MANAGER_USEC (30 * USEC_PER_SEC)
 #define NODES_USEC (90 * USEC_PER_SEC)
@@ -21,18 +24,9 @@
 
 struct up_opts {
     struct cli_common common;
-    uint64_t nodes;
-    char *node_cpus, *node_mem, *gpu, *dir;
+    struct sizing size;
+    char *dir;
 };
-
-static int check_nodes(const char *value, struct err *err)
-{
-    uint64_t n;
-
-    if (str_to_u64(value, CLUSTER_NODES_MAX, &n) < 0 || n == 0)
-        return err_set(err, -EINVAL, "must be a number from 1 to %d", CLUSTER_NODES_MAX);
-    return 0;
-}
 
 static int check_dir(const char *value, struct err *err)
 {
@@ -41,16 +35,18 @@ static int check_dir(const char *value, struct err *err)
 
 /* clang-format off */
 const struct opt up_options[] = {
-    { "nodes", OPT_U64, offsetof(struct up_opts, nodes), NULL, "N",
-      "so many virtual nodes, each with a network of its own; without: this machine is the node",
-      'n', true, check_nodes },
-    { "node_cpus", OPT_STR, offsetof(struct up_opts, node_cpus), NULL, "CPUS",
+    { "nodes", OPT_STR, offsetof(struct up_opts, size.nodes), NULL, "N",
+      "so many virtual nodes, each with a network of its own; 0: this machine is the node (as it was "
+      "before if unset; 0 at first)",
+      'n', true, sizing_check_nodes },
+    { "node_cpus", OPT_STR, offsetof(struct up_opts, size.node_cpus), NULL, "CPUS",
       "CPUs that each node offers (all of the machine if unset)", 0, true, request_check_cpus },
-    { "node_mem", OPT_STR, offsetof(struct up_opts, node_mem), NULL, "SIZE",
+    { "node_mem", OPT_STR, offsetof(struct up_opts, size.node_mem), NULL, "SIZE",
       "memory that each node offers (the machine's, in equal parts, if unset)", 0, true,
       request_check_bytes },
-    { "gpu", OPT_STR, offsetof(struct up_opts, gpu), NULL, "SPEC",
-      "auto, none, or fake:MODEL:COUNT for pretend GPUs on each node", 0, true },
+    { "gpu", OPT_STR, offsetof(struct up_opts, size.gpu), NULL, "SPEC",
+      "auto, none, or fake:MODEL:COUNT for pretend GPUs on each node (auto if unset)", 0, true,
+      sizing_check_gpu },
     { "dir", OPT_STR, offsetof(struct up_opts, dir), CLUSTER_DIR, "DIR", "keep everything here", 0, true,
       check_dir },
     CLI_COMMON_OPTIONS(struct up_opts)
@@ -103,16 +99,34 @@ static char *memory_share(size_t count)
     return xasprintf("%llu", (unsigned long long)(total / count));
 }
 
-static int plan(const struct up_opts *o, const char *dir, struct cluster *ret, struct err *err)
+/* With what it is made; said when that is not what was typed. */
+static void say_sizing(const struct sizing *asked, const struct sizing *whole)
 {
-    int r = cluster_plan(dir, o->nodes, ret, err);
+    _cleanup_free_ char *typed = sizing_words(asked), *words = sizing_words(whole);
 
+    if (!str_eq(typed, words))
+        cli_say("%s as it was before: %s", typed[0] ? "the rest" : "the cluster", words);
+}
+
+static int plan(const struct up_opts *o, struct made *made, struct cluster *ret, struct err *err)
+{
+    struct sizing size = {0};
+    int r;
+
+    sizing_merge(&size, &o->size);
+    sizing_merge(&size, &made->sizing);
+    say_sizing(&o->size, &size);
+    r = cluster_plan(o->dir, sizing_nodes(&size), ret, err);
     if (r < 0)
         return r;
-    ret->node_cpus = xstrdup(o->node_cpus);
-    ret->node_mem = o->node_mem ? xstrdup(o->node_mem) : o->nodes ? memory_share(o->nodes) : NULL;
-    ret->gpu = xstrdup(o->gpu);
-    return cluster_save(ret, err);
+    ret->node_cpus = xstrdup(size.node_cpus);
+    ret->node_mem = size.node_mem ? xstrdup(size.node_mem)
+        : sizing_nodes(&size)     ? memory_share(sizing_nodes(&size))
+                                  : NULL;
+    ret->gpu = xstrdup(size.gpu);
+    made_plan(made, &size, ret);
+    r = made_save(o->dir, made, err);
+    return r < 0 ? r : cluster_save(ret, err);
 }
 
 /* The machine was started anew since: what was in its memory is gone. */
@@ -133,25 +147,18 @@ static int after_reboot(struct cluster *c, struct err *err)
     return r == 0 ? cluster_save(c, err) : r;
 }
 
-static int check_same(const struct up_opts *o, const struct cluster *c, struct err *err)
-{
-    size_t now = cluster_is_virtual(c) ? c->count : 0;
-
-    if (o->nodes && o->nodes != now)
-        return err_set(err, -EEXIST, "a cluster %s is up in '%s' already; 'muster down' it first",
-            now ? "with another number of nodes" : "of this machine alone", c->dir);
-    return 0;
-}
-
 static int load_or_plan(
-    const struct up_opts *o, const char *dir, struct cluster *ret, struct err *err)
+    const struct up_opts *o, struct made *made, struct cluster *ret, struct err *err)
 {
-    int r = cluster_load(dir, ret, err);
+    int r = made_load(o->dir, made, err);
 
+    if (r < 0)
+        return r;
+    r = cluster_load(o->dir, ret, err);
     if (r == -ENOENT)
-        return plan(o, dir, ret, err);
+        return plan(o, made, ret, err);
     if (r == 0)
-        r = check_same(o, ret, err);
+        r = sizing_check_same(&o->size, ret, err);
     return r < 0 ? r : after_reboot(ret, err);
 }
 
@@ -179,14 +186,14 @@ static int wait_manager(struct cluster *c, struct cli *cli, struct err *err)
     }
 }
 
-static bool node_is_up(const json_t *list, const char *name)
+static bool is_state(const json_t *list, const char *name, const char *state)
 {
     const json_t *n;
     size_t i;
 
     json_array_foreach (list, i, n)
         if (str_eq(json_str_or(n, "name", ""), name))
-            return str_eq(json_str_or(n, "state", ""), "up");
+            return str_eq(json_str_or(n, "state", ""), state);
     return false;
 }
 
@@ -198,7 +205,7 @@ static const struct cluster_node *not_up(
 
     *ret_up = 0;
     for (size_t i = 0; i < c->count; i++) {
-        bool up = node_is_up(list, c->nodes[i].name);
+        bool up = is_state(list, c->nodes[i].name, "up");
         *ret_up += up;
         if (!up && !first)
             first = &c->nodes[i];
@@ -234,50 +241,46 @@ static int wait_nodes(struct cluster *c, struct cli *cli, struct err *err)
     }
 }
 
-/* "n12" */
-static bool is_virtual_name(const char *name)
-{
-    uint64_t k;
-
-    return name[0] == 'n' && str_to_u64(name + 1, CLUSTER_NODES_MAX, &k) == 0;
-}
-
-static bool is_ours(const struct cluster *c, const char *name)
-{
-    for (size_t i = 0; i < c->count; i++)
-        if (str_eq(c->nodes[i].name, name))
-            return true;
-    return false;
-}
-
-/* Virtual nodes of an earlier 'up' in this folder, when there were more: they will not come back,
- * and what a crash left of their sessions must not wait for them. */
-static void retire_others(const struct cluster *c, struct cli *cli)
+/* Nodes of an earlier 'up' in this folder will not come back, and what a crash left of their
+ * sessions must not wait for them. */
+static int retire_former(
+    const struct cluster *c, struct made *made, struct cli *cli, struct err *err)
 {
     _cleanup_(json_decrefp) json_t *body = NULL, *nothing = json_object();
-    const json_t *n;
-    size_t i;
+    _cleanup_(strv_freep) char **lost = NULL;
+    char **former = made->former;
+    int r = 0;
 
-    if (api_get(cli, "/v1/nodes", &body, NULL) < 0)
-        return;
-    json_array_foreach (json_object_get(body, "nodes"), i, n) {
-        const char *name = json_str_or(n, "name", "");
-        _cleanup_free_ char *path = xasprintf("/v1/nodes/%s/lost", name);
-        if (is_virtual_name(name) && !is_ours(c, name) &&
-            str_eq(json_str_or(n, "state", ""), "unreachable"))
-            (void)api_call(cli, "POST", path, nothing, NULL, NULL);
+    if (!former)
+        return 0;
+    r = api_get(cli, "/v1/nodes", &body, err);
+    strv_for_each (name, former) {
+        _cleanup_free_ char *path = xasprintf("/v1/nodes/%s/lost", *name);
+        if (r == 0 && is_state(json_object_get(body, "nodes"), *name, "unreachable")) {
+            r = api_call(cli, "POST", path, nothing, NULL, err);
+            strv_push(&lost, *name);
+        }
     }
+    if (r < 0)
+        return r;
+    if (lost) {
+        _cleanup_free_ char *names = strv_join(lost, ", ");
+        cli_say("of the nodes that were here before, these are no more and stay listed as lost: %s",
+            names);
+    }
+    strv_free(TAKE_PTR(made->former));
+    return made_save(c->dir, made, err);
 }
 
 /* The plan, and what of it others must see before they plan: networks, and the manager's port. */
-static int start_manager(const struct up_opts *o, struct cluster *c, struct cli *cli,
-    unsigned *ret_started, struct err *err)
+static int start_manager(const struct up_opts *o, struct made *made, struct cluster *c,
+    struct cli *cli, unsigned *ret_started, struct err *err)
 {
     bool started = false;
     int fd = -1, r = cluster_machine_lock(&fd, err);
 
     if (r == 0)
-        r = load_or_plan(o, o->dir, c, err);
+        r = load_or_plan(o, made, c, err);
     if (r == 0)
         r = cluster_net_make(c, err);
     if (r == 0)
@@ -292,18 +295,25 @@ static int start_manager(const struct up_opts *o, struct cluster *c, struct cli 
 static int start_all(const struct up_opts *o, struct cluster *c, struct cli *cli,
     unsigned *ret_started, struct err *err)
 {
+    struct made made = {0};
     bool started = false;
-    int r = start_manager(o, c, cli, ret_started, err);
+    int r = start_manager(o, &made, c, cli, ret_started, err);
 
     for (size_t i = 0; i < c->count && r == 0; i++) {
         r = cluster_start_agent(c, &c->nodes[i], &started, err);
         *ret_started += r == 0 && started;
     }
-    return r == 0 ? wait_nodes(c, cli, err) : r;
+    if (r == 0)
+        r = wait_nodes(c, cli, err);
+    progress_clear();
+    return r == 0 ? retire_former(c, &made, cli, err) : r;
 }
 
-static void say_ready(const struct cluster *c, unsigned started, bool fresh)
+/* elsewhere: the caller's configuration leads to another cluster. */
+static void say_ready(const struct cluster *c, unsigned started, bool fresh, bool elsewhere)
 {
+    _cleanup_free_ char *down = cluster_command("down", c->dir), *quoted = text_quote(c->dir);
+
     if (started == 0)
         cli_say("the cluster in '%s' is up already", c->dir);
     else if (!fresh)
@@ -311,20 +321,39 @@ static void say_ready(const struct cluster *c, unsigned started, bool fresh)
             started == 1 ? "was" : "were");
     printf("%zu node%s up; the API is at http://127.0.0.1:%u\n\n", c->count,
         c->count == 1 ? " is" : "s are", c->port);
-    puts("To go on:\n"
-         "  muster node ls\n"
-         "  muster image import --name base ./base.tar    (or a registry reference)\n"
-         "  muster run base echo hello\n"
-         "  ID=$(muster create --wait base) && muster ssh $ID\n"
-         "  muster down");
+    puts("To go on:");
+    if (elsewhere)
+        printf("  export MUSTER_URL=http://127.0.0.1:%u MUSTER_TOKEN=$(%scat %s/admin.token)\n",
+            c->port, getenv("SUDO_UID") ? "sudo " : "", quoted);
+    printf("  muster node ls\n"
+           "  muster image import --name base ./base.tar    (or a registry reference)\n"
+           "  muster run base echo hello\n"
+           "  ID=$(muster create --wait base) && muster ssh $ID\n"
+           "  %s\n",
+        down);
 }
 
-static int need_root(const char *verb)
+static int need_root(const char *dir)
 {
+    _cleanup_free_ char *command = cluster_command("up", dir);
+
     if (geteuid() == 0)
         return CLI_GO_ON;
-    cli_say("%s: this makes networks, mounts and control groups, and needs root: sudo muster %s",
-        verb, verb);
+    cli_say("up: this makes networks, mounts and control groups, and needs root: %s", command);
+    return EXIT_FAILED;
+}
+
+/* What to do about it; -EACCES says that itself. */
+static int failed(int r, const struct up_opts *o, const struct err *err)
+{
+    _cleanup_free_ char *up = cluster_command("up", o->dir), *words = sizing_words(&o->size);
+    _cleanup_free_ char *down = cluster_command("down", o->dir);
+
+    cli_say("%s", err_text(err));
+    if (r == -EEXIST)
+        cli_say("to change that: %s && %s %s", down, up, words);
+    else if (r != -EBUSY && r != -EACCES)
+        cli_say("'%s' tries again what is missing; '%s' undoes all", up, down);
     return EXIT_FAILED;
 }
 
@@ -334,11 +363,11 @@ int cmd_up(struct cli *cli, int argc, char **argv)
     static struct cluster c;
     struct err err = ERR_INIT;
     unsigned started = 0;
-    bool fresh;
+    bool fresh, elsewhere = false;
     int rest, r, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code == CLI_GO_ON)
-        code = need_root("up");
+        code = need_root(o.dir);
     if (code != CLI_GO_ON)
         return code;
     umask(0022);
@@ -349,19 +378,10 @@ int cmd_up(struct cli *cli, int argc, char **argv)
     if (r == 0)
         r = start_all(&o, &c, cli, &started, &err);
     progress_clear();
-    if (r == 0 && fresh)
-        retire_others(&c, cli);
     if (r == 0)
-        r = signin_caller(&c, cli, &err);
-    if (r == -EEXIST || r == -EBUSY || r == -EACCES) {
-        cli_say("%s", err_text(&err));
-        return EXIT_FAILED;
-    }
-    if (r < 0) {
-        cli_say("%s", err_text(&err));
-        cli_say("'muster up' tries again what is missing; 'muster down' undoes all");
-        return EXIT_FAILED;
-    }
-    say_ready(&c, started, fresh);
+        r = signin_caller(&c, cli, &elsewhere, &err);
+    if (r < 0)
+        return failed(r, &o, &err);
+    say_ready(&c, started, fresh, elsewhere);
     return EXIT_OK;
 }

@@ -71,13 +71,6 @@ static int add_user(struct cli *admin, const struct passwd *pw, char **ret, stru
     return r;
 }
 
-static void say_how(const struct cluster *c, const struct cli *admin)
-{
-    cli_say("your configuration leads to another cluster and stays; for this one: "
-            "export MUSTER_URL=%s MUSTER_TOKEN=$(cat %s/admin.token)",
-        admin->url, c->dir);
-}
-
 static int signin_person(const struct passwd *pw, struct cli *admin, struct err *err)
 {
     _cleanup_free_ char *token = NULL;
@@ -93,15 +86,17 @@ static int signin_person(const struct passwd *pw, struct cli *admin, struct err 
     return config_write_for(pw->pw_dir, pw->pw_uid, pw->pw_gid, admin->url, token, NULL, err);
 }
 
-int signin_caller(const struct cluster *c, struct cli *admin, struct err *err)
+int signin_caller(const struct cluster *c, struct cli *admin, bool *ret_elsewhere, struct err *err)
 {
     const struct passwd *person = sudo_person();
     bool here, ok = works(c, &here);
 
+    *ret_elsewhere = false;
     if (here)
         return 0;
-    if (ok && !str_eq(c->dir, CLUSTER_DIR)) {
-        say_how(c, admin);
+    *ret_elsewhere = ok && !str_eq(c->dir, CLUSTER_DIR);
+    if (*ret_elsewhere) {
+        cli_say("your configuration leads to another cluster and stays");
         return 0;
     }
     if (person)

@@ -415,10 +415,35 @@ def test_up_with_virtual_nodes_runs_sessions_over_them(up):
            "sh", "-c", "test -c /dev/nvidia0 -o -c /dev/nvidia1")
     nodes = {c["node"] for c in json.loads(up("show", "1", "-o", "json").stdout)["containers"]}
     assert nodes == {"n1", "n2"}
-    r = up.own("up")
+    r = up.own("up", "--nodes", "2", "--node-mem", "2048M")
     assert "is up already" in r.stderr
-    r = up.own("up", "--nodes", "3", check=1)
-    assert "already" in r.stderr
+    for words, now in [(["--nodes", "3"], "--nodes 2"), (["--node-cpus", "8"], "--node-cpus 2"),
+                       (["--node-mem", "4G"], "--node-mem 2G"), (["--gpu", "none"], "--gpu fake:h100:2")]:
+        r = up.own("up", *words, check=1)
+        assert f"the cluster in '{up.dir}' is up already, with {now}\n" in r.stderr
+        assert (f"to change that: muster down --dir {up.dir} && muster up --dir {up.dir} {' '.join(words)}\n"
+                in r.stderr)
+
+
+@AS_ROOT
+@pytest.mark.timeout(600)
+def test_up_after_down_brings_back_what_was_there(up):
+    r = up.own("up", "--nodes", "2", "--node-cpus", "2", "--gpu", "fake:h100:2")
+    assert f"  muster down --dir {up.dir}\n" in r.stdout
+    up.own("down")
+    r = up.own("up")
+    assert r.stderr == "muster: the cluster as it was before: --nodes 2 --node-cpus 2 --gpu fake:h100:2\n"
+    assert "2 nodes are up" in r.stdout
+
+    def nodes():
+        return {n["name"]: (n["state"], n["capacity"]["cpus"], n["capacity"]["gpus"])
+                for n in json.loads(up("node", "ls", "-o", "json").stdout)["nodes"]}
+    assert nodes() == {"n1": ("up", 2, 2), "n2": ("up", 2, 2)}
+    up.own("down")
+    r = up.own("up", "--nodes", "1")
+    assert "the rest as it was before: --nodes 1 --node-cpus 2 --gpu fake:h100:2\n" in r.stderr
+    assert "these are no more and stay listed as lost: n2\n" in r.stderr
+    assert {name: state for name, (state, *_) in nodes().items()} == {"n1": "up", "n2": "lost"}
 
 
 @AS_ROOT
@@ -460,6 +485,19 @@ def test_up_without_virtual_nodes_is_this_machine(up):
     assert up("ssh", f"{ref}/sub1", "hostname").stdout == "sub1\n"
 
 
+@pytest.mark.parametrize("words, says", [
+    (["--gpu", "fake"], "up: --gpu: must be auto, none, or fake:MODEL:COUNT with a count of 1 to 64, as in "
+                        "fake:h100:2"),
+    (["--gpu", "fake:h100:0"], "up: --gpu: must be"),
+    (["--nodes", "201"], "up: --nodes: must be a number from 1 to 200, or 0 for this machine as the node"),
+    (["--node-cpus", "x"], "up: --node-cpus: "),
+])
+def test_options_of_up_are_checked_before_anything_is_done(tmp_path, words, says):
+    r = muster("up", "--dir", str(tmp_path / "up"), *words)
+    assert r.returncode == 2 and r.stderr.startswith(f"muster: {says}"), r.stderr
+    assert not (tmp_path / "up").exists()
+
+
 @AS_ROOT
 def test_up_in_a_folder_that_is_closed_to_others_is_refused(tmp_path):
     folder = tmp_path / "closed"
@@ -474,4 +512,4 @@ def test_up_as_somebody_else_says_that_it_needs_root(tmp_path):
     tmp_path.chmod(0o777)
     r = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(MUSTER), "up",
                         "--dir", str(tmp_path)], capture_output=True, text=True)
-    assert r.returncode == 1 and "sudo muster up" in r.stderr
+    assert r.returncode == 1 and f"sudo muster up --dir {tmp_path}\n" in r.stderr
