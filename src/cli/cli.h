@@ -40,6 +40,8 @@ enum command_flags {
     COMMAND_HIDDEN = 2,
     COMMAND_LOCAL = 4, /* needs no manager: the configuration file is not read */
     COMMAND_RUNS = 8,  /* exits with a command's code; EXIT_MUSTER when there is none */
+    COMMAND_STARTS =
+        16, /* its second word begins a command: "-x" there is a slip, unless after "--" */
 };
 
 struct command {

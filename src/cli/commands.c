@@ -11,7 +11,8 @@ const char *const cli_groups[] = {SESSIONS, INSIDE, DATA, CLUSTER, SETUP, NULL};
 
 /* clang-format off */
 const struct command cli_commands[] = {
-    { "create", cmd_create, "[OPTION]... IMAGE [COMMAND [ARGUMENT]...]", 1, -1, COMMAND_WORDS, SESSIONS,
+    { "create", cmd_create, "[OPTION]... IMAGE [COMMAND [ARGUMENT]...]", 1, -1,
+      COMMAND_WORDS | COMMAND_STARTS, SESSIONS,
       "Make a session and print its id",
       "  ID=$(muster create --wait --gpus 1 --volume data base)\n"
       "      one container with a GPU, and the volume 'data' at /data/data\n"
@@ -20,8 +21,8 @@ const struct command cli_commands[] = {
       "  muster create --dry-run --size 16 --gpus 8 base\n"
       "      only say whether and where it would start\n",
       create_options },
-    { "run", cmd_run, "[OPTION]... IMAGE COMMAND [ARGUMENT]...", 1, -1, COMMAND_WORDS | COMMAND_RUNS,
-      SESSIONS, "Make a session, show main1's output, exit with its code",
+    { "run", cmd_run, "[OPTION]... IMAGE COMMAND [ARGUMENT]...", 1, -1,
+      COMMAND_WORDS | COMMAND_STARTS | COMMAND_RUNS, SESSIONS, "Make a session, show main1's output, exit with its code",
       "  muster run base echo hello\n"
       "  muster run --size 2 --on all base hostname\n"
       "  muster run --gpus 1 --env WANDB_API_KEY --volume data:/data:ro pytorch python train.py\n"
@@ -47,7 +48,7 @@ const struct command cli_commands[] = {
       "  muster ssh tune\n  muster ssh tune/sub1\n  muster ssh tune nvidia-smi\n"
       "  muster ssh tune -- -L 8888:localhost:8888 -N\n", ssh_options },
     { "exec", cmd_exec, "[OPTION]... SESSION[/CONTAINER] [COMMAND [ARGUMENT]...]", 1, -1,
-      COMMAND_WORDS | COMMAND_RUNS, INSIDE, "Run a command in a running container, or a shell",
+      COMMAND_WORDS | COMMAND_STARTS | COMMAND_RUNS, INSIDE, "Run a command in a running container, or a shell",
       "  muster exec tune\n  muster exec -u root tune apt-get install -y git\n"
       "  muster exec tune/sub1 cat /etc/hosts\n  tar c . | muster exec tune tar x -C /data/data\n",
       exec_options },

@@ -95,6 +95,11 @@ static int check_words(struct cli *cli, int count, char **words)
     }
     if (c->max >= 0 && count > c->max)
         return cli_usage(cli, "unexpected word '%s'", words[c->max]);
+    if ((c->flags & COMMAND_STARTS) && count > 1 && words[1][0] == '-' && !str_eq(words[1], "--"))
+        return cli_usage(cli,
+            "'%s' stands behind '%s', where the command begins: options go before '%s', and a "
+            "command that begins with '-' behind '--': muster %s %s -- %s",
+            words[1], words[0], words[0], c->name, words[0], words[1]);
     return CLI_GO_ON;
 }
 

@@ -55,6 +55,15 @@ def muster(*words, env=None, **more):
     (["show", "a", "b"], "show: unexpected word 'b'; see 'muster help show'"),
     (["logs", "a/sub0"], "logs: 'sub0' is no container: they are called main1, sub1, sub2, ...; "
                          "see 'muster help logs'"),
+    (["run", "base", "--cpus", "1", "echo", "hi"],
+     "run: '--cpus' stands behind 'base', where the command begins: options go before 'base', and a command "
+     "that begins with '-' behind '--': muster run base -- --cpus; see 'muster help run'"),
+    (["create", "base", "--wait"],
+     "create: '--wait' stands behind 'base', where the command begins: options go before 'base', and a "
+     "command that begins with '-' behind '--': muster create base -- --wait; see 'muster help create'"),
+    (["exec", "12", "-u", "root", "id"],
+     "exec: '-u' stands behind '12', where the command begins: options go before '12', and a command that "
+     "begins with '-' behind '--': muster exec 12 -- -u; see 'muster help exec'"),
     (["tunnel", "a", "0"], "tunnel: '0' is no port: a number from 1 to 65535; see 'muster help tunnel'"),
 ])
 def test_wrong_usage_is_2_and_says_what_to_do(words, says):

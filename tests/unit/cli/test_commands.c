@@ -20,7 +20,7 @@ static const struct opt table[] = {
 static const struct command mixed =
     { "stop", NULL, "[OPTION]... SESSION...", 1, 2, 0, "", "Stop", NULL, table };
 static const struct command leading =
-    { "run", NULL, "[OPTION]... IMAGE COMMAND...", 1, -1, COMMAND_WORDS, "", "Run", NULL, table };
+    { "run", NULL, "[OPTION]... IMAGE COMMAND...", 1, -1, COMMAND_WORDS | COMMAND_STARTS, "", "Run", NULL, table };
 /* clang-format on */
 
 static int parse(const struct command *c, struct opts *o, int argc, char **argv, int *ret_rest)
@@ -81,6 +81,19 @@ TEST(options_behind_the_image_belong_to_the_command)
     opt_free(table, &o);
 }
 
+TEST(an_option_in_the_place_of_the_command_is_a_slip_unless_behind_two_dashes)
+{
+    struct opts o;
+    int rest;
+
+    assert_int_equal(
+        parse(&leading, &o, 3, ARGV((char *)"base", (char *)"--now"), &rest), EXIT_USAGE);
+    assert_int_equal(
+        parse(&leading, &o, 4, ARGV((char *)"base", (char *)"--", (char *)"--now"), &rest),
+        CLI_GO_ON);
+    assert_int_equal(rest, 1);
+}
+
 TEST(too_few_and_too_many_words_are_wrong_usage)
 {
     struct opts o;
@@ -139,6 +152,7 @@ int main(void)
         cmocka_unit_test(options_may_stand_behind_the_words),
         cmocka_unit_test(what_stands_behind_two_dashes_is_a_word),
         cmocka_unit_test(options_behind_the_image_belong_to_the_command),
+        cmocka_unit_test(an_option_in_the_place_of_the_command_is_a_slip_unless_behind_two_dashes),
         cmocka_unit_test(too_few_and_too_many_words_are_wrong_usage),
         cmocka_unit_test(the_longest_name_is_the_command),
         cmocka_unit_test(every_command_has_its_place_help_and_options),
