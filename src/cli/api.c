@@ -31,7 +31,7 @@ static int open_http(struct cli *cli, struct err *err)
 
 static int unreachable(struct err *err)
 {
-    return api_is_unreachable(err->code) ? err_prefix(err, "cannot reach the manager") : err->code;
+    return api_is_unreachable(err->code) ? err_prefix(err, API_UNREACHABLE) : err->code;
 }
 
 /* The manager's words for what went wrong. */

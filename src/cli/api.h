@@ -19,6 +19,7 @@ int api_stream(struct cli *cli, struct http_call call, struct err *err);
 /* A second client with the same address and token, for another thread. */
 struct cli api_clone(const struct cli *cli);
 
+#define API_UNREACHABLE "cannot reach the manager"
 /* No answer came: try again later, or EXIT_UNREACHABLE. */
 bool api_is_unreachable(int code);
 

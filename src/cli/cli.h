@@ -25,6 +25,7 @@ enum {
 
 struct cli {
     char *url, *token; /* from MUSTER_URL, MUSTER_TOKEN, or the configuration file */
+    char *url_from;    /* "--url", "MUSTER_URL", "'FILE'"; NULL: nobody said, this machine */
     char *ca;          /* file of certificates to trust; NULL: the system's */
     bool json;         /* -o json */
     bool utc;
@@ -65,25 +66,39 @@ extern const char *const cli_groups[]; /* headings in order, NULL-terminated */
 
 /* First member of every command's options. */
 struct cli_common {
-    char *output;
+    char *output, *url;
     bool utc, help;
 };
 
 int cli_check_output(const char *value, struct err *err);
 
 /* clang-format off */
-#define CLI_COMMON_OPTIONS(type) \
+#define CLI_OUTPUT_OPTION(type) \
     { "output", OPT_STR, offsetof(type, common.output), NULL, "FORMAT", \
-      "json: print the manager's answer as it is", 'o', true, cli_check_output }, \
-    { "utc", OPT_BOOL, offsetof(type, common.utc), NULL, NULL, "show times in UTC", 0, true }, \
+      "json: print the manager's answer as it is", 'o', true, cli_check_output }
+#define CLI_URL_OPTION(type) \
+    { "url", OPT_STR, offsetof(type, common.url), NULL, "URL", \
+      "address of the manager, instead of the configured one", 0, true }
+#define CLI_UTC_OPTION(type) \
+    { "utc", OPT_BOOL, offsetof(type, common.utc), NULL, NULL, "show times in UTC", 0, true }
+/* Of commands that need no manager, or find it by themselves. */
+#define CLI_LOCAL_OPTIONS(type) \
     { "help", OPT_BOOL, offsetof(type, common.help), NULL, NULL, "explain the command", 'h', true }, \
     OPT_END
+/* Of those that talk to it and print nothing of what it answers. */
+#define CLI_TALK_OPTIONS(type) \
+    CLI_URL_OPTION(type), \
+    CLI_LOCAL_OPTIONS(type)
+#define CLI_COMMON_OPTIONS(type) \
+    CLI_OUTPUT_OPTION(type), \
+    CLI_UTC_OPTION(type), \
+    CLI_TALK_OPTIONS(type)
 /* clang-format on */
 
 struct cli_plain { /* of commands without options of their own */
     struct cli_common common;
 };
-extern const struct opt cli_plain_options[];
+extern const struct opt cli_plain_options[], cli_talk_options[];
 
 #define CLI_GO_ON (-1)
 
@@ -93,6 +108,11 @@ extern const struct opt cli_plain_options[];
  * behind words, which are moved to the end, but for COMMAND_WORDS); or the exit code.
  */
 int cli_parse(struct cli *cli, int argc, char **argv, void *opts, int *ret_rest);
+
+/* The manager's address, and who said it; both are copied, from may be NULL. */
+void cli_set_url(struct cli *cli, const char *url, const char *from);
+/* err is of a "--token" that somebody tried: says how to give one. */
+bool cli_said_token_on_line(const struct err *err);
 
 /* The command with this name, NULL if none. ret_words: how many words of argv name it. */
 const struct command *cli_find(int argc, char **argv, int *ret_words);
@@ -111,7 +131,7 @@ void cli_say(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void cli_say_once(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* "muster: warning: ...", each text once a process. */
 void cli_warn(const char *fmt, ...) PRINTF_LIKE(1, 2);
-/* Say err and give the exit code for it. */
+/* Say err and give the exit code for it; of a manager that is not there also what to do. */
 int cli_fail(struct cli *cli, const struct err *err);
 int cli_usage(struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -31,7 +31,7 @@ const struct opt down_options[] = {
       "remove images, volumes with their data, and the store, too", 0, true },
     { "dir", OPT_STR, offsetof(struct down_opts, dir), CLUSTER_DIR, "DIR", "where it was started", 0, true,
       check_dir },
-    CLI_COMMON_OPTIONS(struct down_opts)
+    CLI_LOCAL_OPTIONS(struct down_opts)
 };
 /* clang-format on */
 

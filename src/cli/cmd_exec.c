@@ -39,7 +39,7 @@ const struct opt exec_options[] = {
       "set a variable; may be given several times", 'e', true },
     { "workdir", OPT_STR, offsetof(struct exec_opts, workdir), NULL, "PATH",
       "start in this folder", 'w', true },
-    CLI_COMMON_OPTIONS(struct exec_opts)
+    CLI_TALK_OPTIONS(struct exec_opts)
 };
 /* clang-format on */
 

@@ -17,7 +17,7 @@
 
 /* clang-format off */
 const struct opt forward_options[] = {
-    CLI_COMMON_OPTIONS(struct cli_plain)
+    CLI_TALK_OPTIONS(struct cli_plain)
 };
 /* clang-format on */
 

@@ -17,11 +17,11 @@ struct login_opts {
 const struct opt login_options[] = {
     { "ca", OPT_STR, offsetof(struct login_opts, ca), NULL, "PATH",
       "certificates to trust for https (the system's if unset)", 0, true },
-    CLI_COMMON_OPTIONS(struct login_opts)
+    CLI_TALK_OPTIONS(struct login_opts)
 };
 /* clang-format on */
 
-/* One line of stdin; not shown while it is typed. */
+/* One line of stdin, heap; not shown while it is typed. */
 static char *read_token(void)
 {
     char line[TOKEN_LINE_MAX];
@@ -57,7 +57,8 @@ static int check_token(struct cli *cli)
     if (config_write(cli->url, cli->token, cli->ca, &err) < 0)
         return cli_fail(cli, &err);
     _cleanup_free_ char *path = config_path(), *name = text_member(me, "name");
-    cli_say("signed in as %s; kept in %s", name, path);
+    cli_say("signed in as %s%s; kept in %s", name,
+        str_is_empty(getenv("MUSTER_TOKEN")) ? "" : " by MUSTER_TOKEN", path);
     return EXIT_OK;
 }
 
@@ -68,10 +69,8 @@ int cmd_login(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
-    if (rest < argc) {
-        free(cli->url);
-        cli->url = xstrdup(argv[rest]);
-    }
+    if (rest < argc)
+        cli_set_url(cli, argv[rest], "the command line");
     if (!str_starts(cli->url, "http://") && !str_starts(cli->url, "https://"))
         return cli_usage(cli, "the address must start with http:// or https://");
     if (o.ca) {
@@ -79,9 +78,15 @@ int cmd_login(struct cli *cli, int argc, char **argv)
         cli->ca = xstrdup(o.ca);
     }
     free(cli->token);
-    cli->token = read_token();
+    cli->token = xstrdup(getenv("MUSTER_TOKEN"));
+    if (str_is_empty(cli->token)) {
+        free(cli->token);
+        cli->token = read_token();
+    }
     if (str_is_empty(cli->token))
-        return cli_usage(cli, "no token was given");
+        return cli_usage(cli,
+            "no token was given: type it when asked, or give it on stdin "
+            "('muster login URL < FILE') or in MUSTER_TOKEN");
     return check_token(cli);
 }
 

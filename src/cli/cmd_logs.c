@@ -14,7 +14,8 @@ const struct opt logs_options[] = {
       "go on until the container has ended", 'f', true },
     { "timestamps", OPT_BOOL, offsetof(struct logs_opts, timestamps), NULL, NULL,
       "put the time in front of each line", 0, true },
-    CLI_COMMON_OPTIONS(struct logs_opts)
+    CLI_UTC_OPTION(struct logs_opts),
+    CLI_TALK_OPTIONS(struct logs_opts)
 };
 /* clang-format on */
 

@@ -22,7 +22,7 @@ extern char **environ;
 
 /* clang-format off */
 const struct opt ssh_options[] = {
-    CLI_COMMON_OPTIONS(struct cli_plain)
+    CLI_TALK_OPTIONS(struct cli_plain)
 };
 /* clang-format on */
 

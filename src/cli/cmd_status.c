@@ -19,7 +19,8 @@ static int check_dir(const char *value, struct err *err)
 const struct opt status_options[] = {
     { "dir", OPT_STR, offsetof(struct status_opts, dir), CLUSTER_DIR, "DIR", "where it was started", 0,
       true, check_dir },
-    CLI_COMMON_OPTIONS(struct status_opts)
+    CLI_OUTPUT_OPTION(struct status_opts),
+    CLI_LOCAL_OPTIONS(struct status_opts)
 };
 
 static const struct column columns[] = {

@@ -36,8 +36,7 @@ static int check_dir(const char *value, struct err *err)
 /* clang-format off */
 const struct opt up_options[] = {
     { "nodes", OPT_STR, offsetof(struct up_opts, size.nodes), NULL, "N",
-      "so many virtual nodes, each with a network of its own; 0: this machine is the node (as it was "
-      "before if unset; 0 at first)",
+      "virtual nodes, each with a network of its own; 0: this machine (as before if unset, at first 0)",
       'n', true, sizing_check_nodes },
     { "node_cpus", OPT_STR, offsetof(struct up_opts, size.node_cpus), NULL, "CPUS",
       "CPUs that each node offers (all of the machine if unset)", 0, true, request_check_cpus },
@@ -49,7 +48,7 @@ const struct opt up_options[] = {
       sizing_check_gpu },
     { "dir", OPT_STR, offsetof(struct up_opts, dir), CLUSTER_DIR, "DIR", "keep everything here", 0, true,
       check_dir },
-    CLI_COMMON_OPTIONS(struct up_opts)
+    CLI_LOCAL_OPTIONS(struct up_opts)
 };
 /* clang-format on */
 

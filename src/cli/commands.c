@@ -60,7 +60,7 @@ const struct command cli_commands[] = {
       forward_options },
     { "tunnel", cmd_tunnel, "SESSION[/CONTAINER] PORT", 2, 2, 0, INSIDE,
       "Connect stdin and stdout to a port of a container",
-      "  ssh -o ProxyCommand='muster tunnel tune 22' work@tune\n", cli_plain_options },
+      "  ssh -o ProxyCommand='muster tunnel tune 22' work@tune\n", cli_talk_options },
 
     { "image ls", cmd_image_ls, "[OPTION]...", 0, 0, 0, DATA, "List images", NULL, cli_plain_options },
     { "image show", cmd_image_show, "[OPTION]... IMAGE", 1, 1, 0, DATA, "Show an image", NULL,
@@ -114,8 +114,9 @@ const struct command cli_commands[] = {
     { "status", cmd_status, "[OPTION]...", 0, 0, COMMAND_LOCAL, SETUP,
       "Show the cluster that 'muster up' started", NULL, status_options },
     { "login", cmd_login, "[OPTION]... [URL]", 0, 1, 0, SETUP, "Keep the manager's address and a token",
-      "  muster login https://muster.example.org     asks for the token\n"
-      "  muster login < token\n", login_options },
+      "  muster login http://manager:7480              asks for the token\n"
+      "  muster login http://manager:7480 < FILE       reads it; MUSTER_TOKEN is taken, too\n",
+      login_options },
     { "whoami", cmd_whoami, "[OPTION]...", 0, 0, 0, SETUP, "Show who you are to the manager", NULL,
       cli_plain_options },
     { "version", cmd_version, "[OPTION]...", 0, 0, 0, SETUP, "Show versions of client and manager", NULL,

@@ -50,7 +50,6 @@ COMMAND(why);
 /* In front of the command. */
 struct main_opts {
     struct cli_common common;
-    char *url;
     bool version;
 };
 

@@ -15,6 +15,7 @@
 
 struct config {
     char *url, *token, *ca;
+    char *path; /* of the file; NULL: there is none */
 };
 
 /* clang-format off */
@@ -29,6 +30,7 @@ static const struct opt table[] = {
 static void config_done(struct config *c)
 {
     opt_free(table, c);
+    free(c->path);
 }
 
 static char *path_below(const char *home)
@@ -85,6 +87,7 @@ static int load(struct config *c, const char *path, uint32_t owner, struct err *
 {
     int r = check_file(path, owner, err);
 
+    c->path = xstrdup(path);
     return r < 0 ? r : opt_load(table, c, path, err);
 }
 
@@ -101,13 +104,26 @@ static int load_file(struct config *c, struct err *err)
     return 0;
 }
 
-/* The environment's value, else the file's, else the default. */
-static void choose(char **to, const char *name, const char *file, const char *dflt)
+/* The environment's value, else the file's. */
+static void choose(char **to, const char *name, const char *file)
 {
     const char *env = getenv(name);
 
     if (!*to)
-        *to = xstrdup(!str_is_empty(env) ? env : file ? file : dflt);
+        *to = xstrdup(!str_is_empty(env) ? env : file);
+}
+
+static void choose_url(struct cli *cli, const struct config *c)
+{
+    const char *env = getenv("MUSTER_URL");
+    _cleanup_free_ char *file = c->url ? xasprintf("'%s'", c->path) : NULL;
+
+    if (cli->url)
+        return;
+    if (!str_is_empty(env))
+        cli_set_url(cli, env, "MUSTER_URL");
+    else
+        cli_set_url(cli, c->url ? c->url : DEFAULT_URL, file);
 }
 
 int config_read(struct cli *cli, struct err *err)
@@ -118,9 +134,9 @@ int config_read(struct cli *cli, struct err *err)
 
     if (r < 0)
         return r;
-    choose(&cli->url, "MUSTER_URL", c.url, DEFAULT_URL);
-    choose(&cli->token, "MUSTER_TOKEN", c.token, NULL);
-    choose(&cli->ca, "MUSTER_CA", c.ca, NULL);
+    choose_url(cli, &c);
+    choose(&cli->token, "MUSTER_TOKEN", c.token);
+    choose(&cli->ca, "MUSTER_CA", c.ca);
     return 0;
 }
 

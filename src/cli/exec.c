@@ -179,7 +179,7 @@ int exec_say_refused(
     size_t i;
 
     if (status == 0) {
-        err_set(&err, -ECONNREFUSED, "cannot reach the manager: %s: %s", cli->url, text);
+        err_set(&err, -ECONNREFUSED, API_UNREACHABLE ": %s: %s", cli->url, text);
         return cli_fail(cli, &err);
     }
     if (api_get(cli, path, &s, &err) < 0)

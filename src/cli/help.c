@@ -13,7 +13,7 @@ const struct opt help_options[] = {
     { "man", OPT_BOOL, offsetof(struct help_opts, man), NULL, NULL, "print muster(1) for troff", 0, true },
     { "completion", OPT_STR, offsetof(struct help_opts, completion), NULL, "SHELL",
       "print the completion for this shell (bash)", 0, true },
-    CLI_COMMON_OPTIONS(struct help_opts)
+    CLI_LOCAL_OPTIONS(struct help_opts)
 };
 /* clang-format on */
 

@@ -46,6 +46,7 @@ static void cli_done(struct cli *cli)
 {
     http_free(cli->http);
     free(cli->url);
+    free(cli->url_from);
     free(cli->token);
     free(cli->ca);
 }
@@ -60,12 +61,14 @@ int main(int argc, char **argv)
     setlocale(LC_ALL, "");
     cli.is_tty = isatty(STDOUT_FILENO);
     if (opt_parse(main_options, &opts, argc, argv, &rest, &err) < 0) {
-        cli_say("%s; see 'muster help'", err_text(&err));
+        if (!cli_said_token_on_line(&err))
+            cli_say("%s; see 'muster help'", err_text(&err));
         return EXIT_USAGE;
     }
     cli.json = str_eq(opts.common.output, "json");
     cli.utc = opts.common.utc;
-    cli.url = opts.url ? xstrdup(opts.url) : NULL;
+    if (opts.common.url)
+        cli_set_url(&cli, opts.common.url, "--url");
     if (opts.version) {
         puts("muster " MUSTER_VERSION);
         code = EXIT_OK;

@@ -4,8 +4,6 @@
 
 /* clang-format off */
 const struct opt main_options[] = {
-    { "url", OPT_STR, offsetof(struct main_opts, url), NULL, "URL",
-      "address of the manager, instead of the configured one", 0, true },
     { "version", OPT_BOOL, offsetof(struct main_opts, version), NULL, NULL,
       "print the version of this program", 0, true },
     CLI_COMMON_OPTIONS(struct main_opts)
@@ -13,6 +11,10 @@ const struct opt main_options[] = {
 
 const struct opt cli_plain_options[] = {
     CLI_COMMON_OPTIONS(struct cli_plain)
+};
+
+const struct opt cli_talk_options[] = {
+    CLI_TALK_OPTIONS(struct cli_plain)
 };
 /* clang-format on */
 
@@ -103,6 +105,25 @@ static int check_words(struct cli *cli, int count, char **words)
     return CLI_GO_ON;
 }
 
+void cli_set_url(struct cli *cli, const char *url, const char *from)
+{
+    free(cli->url);
+    free(cli->url_from);
+    cli->url = xstrdup(url);
+    cli->url_from = xstrdup(from);
+}
+
+bool cli_said_token_on_line(const struct err *err)
+{
+    if (!str_starts(err_text(err), "unknown option '--token'"))
+        return false;
+    cli_say(
+        "a token on the command line could be read by everybody on this machine (ps), so there "
+        "is no --token: 'muster login URL' asks for it, 'muster login URL < FILE' reads it, and "
+        "MUSTER_TOKEN in the environment has it for every command");
+    return true;
+}
+
 int cli_parse(struct cli *cli, int argc, char **argv, void *opts, int *ret_rest)
 {
     const struct command *c = cli->command;
@@ -113,11 +134,13 @@ int cli_parse(struct cli *cli, int argc, char **argv, void *opts, int *ret_rest)
     if (!(c->flags & COMMAND_WORDS))
         options_first(c->options, argc, argv);
     if (opt_parse(c->options, opts, argc, argv, ret_rest, &err) < 0)
-        return cli_usage(cli, "%s", err_text(&err));
+        return cli_said_token_on_line(&err) ? EXIT_USAGE : cli_usage(cli, "%s", err_text(&err));
     if (common->help) {
         help_command(c, stdout);
         return EXIT_OK;
     }
+    if (common->url)
+        cli_set_url(cli, common->url, "--url");
     if (common->output)
         cli->json = str_eq(common->output, "json");
     cli->utc = cli->utc || common->utc;

@@ -32,6 +32,7 @@ static void forget_client(struct cli *cli)
 {
     http_free(cli->http);
     free(cli->url);
+    free(cli->url_from);
     free(cli->token);
     free(cli->ca);
 }

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from harness import leftovers
-from harness.cluster import GUEST, MUSTER, wait_for
+from harness.cluster import GUEST, MUSTER, URL, wait_for
 from harness.images import image_file
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="makes networks and containers: needs root")
@@ -81,7 +81,42 @@ def test_run_without_a_command_says_how_to_work_in_a_session():
 def test_a_manager_that_is_not_there_is_3():
     r = muster("ls", env={"MUSTER_URL": "http://127.0.0.1:1"})
     assert r.returncode == 3
-    assert r.stderr.startswith("muster: cannot reach the manager: http://127.0.0.1:1: ")
+    first, second = r.stderr.splitlines()
+    assert first.startswith("muster: cannot reach the manager: http://127.0.0.1:1: ")
+    assert second == ("muster: the address is from MUSTER_URL; 'muster status' shows whether the daemons of "
+                      "'muster up' run, 'sudo muster up' starts them")
+
+
+def test_a_manager_that_is_not_there_is_said_with_who_named_it(tmp_path):
+    r = muster("show", "1", "--url", "http://127.0.0.2:1")
+    assert r.returncode == 3
+    assert r.stderr.endswith("\nmuster: the address is from --url; 'muster login URL' keeps another one\n")
+    file = tmp_path / ".config/muster/config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("url: http://localhost:1\n")
+    file.chmod(0o600)
+    r = muster("ls", env={"HOME": str(tmp_path)})
+    assert f"\nmuster: the address is from '{file}'; 'muster status' shows" in r.stderr
+
+
+@pytest.mark.parametrize("words", [["login", "--token", "mst_x"], ["ls", "--token=mst_x"],
+                                   ["--token", "mst_x", "ls"]])
+def test_a_token_on_the_command_line_is_refused_with_the_ways_to_give_one(words):
+    r = muster(*words)
+    assert (r.returncode, r.stdout) == (2, "")
+    assert "'muster login URL' asks for it" in r.stderr and "MUSTER_TOKEN" in r.stderr
+    assert len(r.stderr.splitlines()) == 1
+
+
+def test_login_without_a_token_says_how_to_give_one():
+    r = muster("login", "http://127.0.0.1:1")
+    assert r.returncode == 2
+    assert "no token was given: type it when asked, or give it on stdin" in r.stderr
+
+
+@pytest.mark.parametrize("command", ["ssh", "exec", "forward", "login", "tunnel", "logs", "up", "down"])
+def test_what_prints_no_answer_of_the_managers_has_no_json(command):
+    assert "--output" not in muster("help", command).stdout
 
 
 @pytest.mark.parametrize("words", [["run", "base", "true"], ["exec", "x", "true"]])
@@ -347,6 +382,17 @@ def test_events_are_lines_and_json(cluster):
     events = [json.loads(line) for line in
               cluster.cli("events", "-o", "json", user="alice", check=0).stdout.splitlines()]
     assert [e["type"] for e in events if e["subject"] == ref][-1] == "session.running"
+
+
+def test_login_takes_the_token_from_stdin_or_the_environment(cluster, tmp_path):
+    home = {"HOME": str(tmp_path), "MUSTER_URL": ""}
+    token = cluster.token("alice")
+    r = cluster.cli("login", "--url", URL, input=f"{token}\n", user=None, env=home, check=0)
+    assert r.stderr == f"muster: signed in as alice; kept in {tmp_path}/.config/muster/config.yaml\n"
+    assert cluster.cli("whoami", user=None, env=home, check=0).stdout.startswith("alice ")
+    r = cluster.cli("login", URL, user="bob", env=home, check=0)
+    assert "signed in as bob by MUSTER_TOKEN" in r.stderr
+    assert cluster.cli("whoami", user=None, env=home, check=0).stdout.startswith("bob ")
 
 
 # --- coming back --------------------------------------------------------------------------------
