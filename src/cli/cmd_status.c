@@ -63,10 +63,12 @@ static json_t *status_json(const struct cluster *c, const json_t *nodes, bool *r
     bool runs = daemon_runs(c, &c->manager);
     json_t *o = json_object(), *list = json_array(), *d;
     _cleanup_free_ char *url = xasprintf("http://127.0.0.1:%u", c->port);
+    _cleanup_free_ char *logs = xasprintf("%s/log", c->dir);
 
     *ret_all = runs;
     json_set_str(o, "dir", c->dir);
     json_set_str(o, "url", url);
+    json_set_str(o, "logs", logs);
     d = daemon_json("musterd", runs, &c->manager);
     json_set_str(d, "address", url + strlen("http://"));
     json_array_append_new(list, d);
@@ -92,7 +94,8 @@ static void print_status(const json_t *status)
     const json_t *d;
     size_t i;
 
-    printf("%s, %s\n\n", json_str_or(status, "url", ""), json_str_or(status, "dir", ""));
+    printf("%s, %s; logs: %s/*.log\n\n", json_str_or(status, "url", ""),
+        json_str_or(status, "dir", ""), json_str_or(status, "logs", ""));
     json_array_foreach (json_object_get(status, "daemons"), i, d) {
         _cleanup_free_ char *node = text_member(d, "node"), *state = text_member(d, "node_state");
         table_cell(t, text_member(d, "daemon"));

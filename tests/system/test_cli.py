@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from harness import leftovers
-from harness.cluster import GUEST, MUSTER, URL, wait_for
+from harness.cluster import BUILD, GUEST, MUSTER, ROOT, URL, wait_for
 from harness.images import image_file
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="makes networks and containers: needs root")
@@ -158,6 +158,17 @@ def test_a_config_file_that_others_can_read_is_refused(tmp_path):
     file.chmod(0o644)
     r = muster("ls", env={"HOME": str(tmp_path)})
     assert r.returncode == 2 and "chmod 600" in r.stderr and "secret" not in r.stderr
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+@pytest.mark.parametrize("name, program", [("musterd", "manager/musterd"), ("muster-agent", "agent/muster-agent")])
+def test_the_units_of_the_admin_guide_are_well_formed(tmp_path, name, program):
+    text = (ROOT / "docs/systemd" / f"{name}.service").read_text()
+    unit = tmp_path / f"{name}.service"
+    unit.write_text(text.replace(f"/usr/local/bin/{name}", str(BUILD / "src" / program)))
+    r = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True)
+    complaints = [line for line in r.stderr.splitlines() if line.startswith(str(unit))]
+    assert (r.returncode, complaints) == (0, []), r.stderr
 
 
 # --- in a terminal ------------------------------------------------------------------------------
@@ -510,7 +521,9 @@ def test_up_again_repairs_what_died_and_sessions_notice_nothing(up):
     pid = up("exec", ref, "sh", "-c", "sleep 1000 & echo $!").stdout.strip()
     for pid_of_daemon in up.pids():
         os.kill(pid_of_daemon, signal.SIGKILL)
-    up.own("status", check=1)
+    r = up.own("status", check=1)
+    assert f"; logs: {up.dir}/log/*.log\n" in r.stdout and Path(up.dir, "log/musterd.log").exists()
+    assert r.stderr == f"muster: not all daemons run; 'muster up --dir {up.dir}' starts them again\n"
     r = up.own("up")
     assert "2 daemons had died and were started again" in r.stderr
     up("exec", ref, "kill", "-0", pid)
