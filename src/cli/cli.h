@@ -144,7 +144,9 @@ int config_write(const char *url, const char *token, const char *ca, struct err 
 /* The same into the file of a person with this home folder. */
 int config_write_for(const char *home, uint32_t uid, uint32_t gid, const char *url,
     const char *token, const char *ca, struct err *err);
-void config_remove_for(const char *home, uint32_t uid, uint32_t gid);
+/* That manager and its tokens are gone: remove the files of the caller, and of the person behind
+ * sudo, that lead there. */
+void config_forget(const char *url);
 /* Path of the caller's file; heap, NULL when there is no home. */
 char *config_path(void);
 

@@ -9,7 +9,7 @@
 #include "cli/api.h"
 #include "cli/cluster.h"
 #include "cli/commands.h"
-#include "cli/signin.h"
+#include "cli/sizing.h"
 
 #define SESSIONS_USEC (60 * USEC_PER_SEC)
 #define POLL_USEC 100000
@@ -28,7 +28,8 @@ static int check_dir(const char *value, struct err *err)
 /* clang-format off */
 const struct opt down_options[] = {
     { "purge", OPT_BOOL, offsetof(struct down_opts, purge), NULL, NULL,
-      "remove images, volumes with their data, and the store, too", 0, true },
+      "remove images, volumes with their data, and the store, too, and sign out (what ./run has built "
+      "stays in /var/cache/muster)", 0, true },
     { "dir", OPT_STR, offsetof(struct down_opts, dir), CLUSTER_DIR, "DIR", "where it was started", 0, true,
       check_dir },
     CLI_LOCAL_OPTIONS(struct down_opts)
@@ -147,12 +148,27 @@ static int take_down(struct cluster *c, struct cli *cli, struct err *err)
     return cluster_forget(c, err);
 }
 
+/* Every token goes with the store: whoever calls is signed out. */
+static int purge_all(const char *dir, struct err *err)
+{
+    _cleanup_free_ char *url = NULL;
+    struct made made;
+    int r;
+
+    if (made_load(dir, &made, NULL) == 0 && made.port)
+        url = xasprintf("http://127.0.0.1:%u", made.port);
+    r = purge(dir, err);
+    if (r == 0 && url)
+        config_forget(url);
+    return r;
+}
+
 static int nothing_up(const struct down_opts *o, struct err *err)
 {
     struct stat st;
 
     if (o->purge && stat(o->dir, &st) == 0)
-        return purge(o->dir, err);
+        return purge_all(o->dir, err);
     cli_say("no cluster is up in '%s'", o->dir);
     return 0;
 }
@@ -180,9 +196,7 @@ int cmd_down(struct cli *cli, int argc, char **argv)
     else if (r == 0) {
         r = take_down(&c, cli, &err);
         if (r == 0 && o.purge)
-            r = purge(o.dir, &err);
-        if (r == 0 && o.purge)
-            signin_forget(&c);
+            r = purge_all(o.dir, &err);
     }
     if (r == 0)
         return EXIT_OK;

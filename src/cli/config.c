@@ -208,12 +208,34 @@ int config_write_for(const char *home, uint32_t uid, uint32_t gid, const char *u
     return r;
 }
 
-void config_remove_for(const char *home, uint32_t uid, uint32_t gid)
+static bool leads_to(const char *path, uint32_t owner, const char *url)
 {
-    _cleanup_free_ char *path = path_below(home);
+    _cleanup_(config_done) struct config c = {0};
 
-    if (become(uid, gid, NULL) < 0)
+    return path && fs_exists(path) && load(&c, path, owner, NULL) == 0 && c.token &&
+        str_eq(c.url, url);
+}
+
+static void forget_file(const char *path)
+{
+    if (unlink(path) == 0)
+        cli_say("signed out: '%s' is removed", path);
+}
+
+void config_forget(const char *url)
+{
+    _cleanup_free_ char *own = config_path(), *sudo = NULL;
+    const struct passwd *pw;
+    uint32_t uid = 0;
+
+    if (leads_to(own, geteuid(), url))
+        forget_file(own);
+    sudo = sudo_path(&uid);
+    if (!leads_to(sudo, uid, url))
         return;
-    (void)unlink(path);
+    pw = getpwuid((uid_t)uid);
+    if (!pw || become(uid, pw->pw_gid, NULL) < 0)
+        return;
+    forget_file(sudo);
     be_root_again();
 }

@@ -104,22 +104,3 @@ int signin_caller(const struct cluster *c, struct cli *admin, bool *ret_elsewher
         return signin_person(person, admin, err);
     return config_write(admin->url, admin->token, NULL, err);
 }
-
-void signin_forget(const struct cluster *c)
-{
-    _cleanup_free_ char *url = cluster_url(c), *path = NULL;
-    const struct passwd *person = sudo_person();
-    struct cli own = {0};
-
-    if (getenv("MUSTER_URL") || config_read(&own, NULL) < 0 || !str_eq(own.url, url) ||
-        !own.token) {
-        forget_client(&own);
-        return;
-    }
-    forget_client(&own);
-    path = config_path();
-    if (path && unlink(path) == 0)
-        return;
-    if (person)
-        config_remove_for(person->pw_dir, person->pw_uid, person->pw_gid);
-}

@@ -7,7 +7,4 @@
 /* admin: a client with the administrator's token. Leaves configurations that work as they are;
  * *ret_elsewhere: it is one of those, and leads to another cluster. */
 int signin_caller(const struct cluster *c, struct cli *admin, bool *ret_elsewhere, struct err *err);
-/* The cluster's data are gone, and with them every token: a configuration that leads there goes. */
-void signin_forget(const struct cluster *c);
-
 #endif

@@ -172,6 +172,7 @@ int made_load(const char *dir, struct made *ret, struct err *err)
         return err_prefix(err, "'%s'", path);
     for (size_t i = 0; i < ARRAY_LEN(members); i++)
         set(&ret->sizing, &members[i], json_str_or(o, members[i].name, NULL));
+    ret->port = (uint16_t)json_u64_or(o, "port", 0);
     read_names(json_object_get(o, "names"), &ret->names);
     read_names(json_object_get(o, "former"), &ret->former);
     return 0;
@@ -184,6 +185,7 @@ int made_save(const char *dir, const struct made *m, struct err *err)
 
     for (size_t i = 0; i < ARRAY_LEN(members); i++)
         json_set_str(o, members[i].name, get(&m->sizing, &members[i]));
+    json_set_u64(o, "port", m->port);
     json_set_strv(o, "names", m->names);
     json_set_strv(o, "former", m->former);
     text = json_dumps(o, JSON_INDENT(2));
@@ -202,6 +204,7 @@ void made_plan(struct made *m, const struct sizing *s, const struct cluster *c)
                 strv_push(&former, *name);
     strv_free(m->names);
     strv_free(m->former);
+    m->port = c->port;
     m->names = names;
     m->former = former;
     for (size_t i = 0; i < ARRAY_LEN(members); i++)

@@ -14,6 +14,7 @@ struct sizing {
 
 struct made {
     struct sizing sizing;
+    uint16_t port; /* of the API, by which people's configurations know it; 0: not known */
     char **names;  /* of the nodes */
     char **former; /* nodes that were there before, and of which the manager may still know */
 };

@@ -553,6 +553,25 @@ def test_up_without_virtual_nodes_is_this_machine(up):
     assert up("ssh", f"{ref}/sub1", "hostname").stdout == "sub1\n"
 
 
+@AS_ROOT
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_purge_signs_out_of_what_it_purges_and_of_nothing_else(up, at_once):
+    file = Path(up.env["HOME"], ".config/muster/config.yaml")
+    up.own("up")
+    assert file.exists()
+    if not at_once:
+        up.own("down")
+        assert file.exists()
+    r = up.own("down", "--purge")
+    assert r.stderr == f"muster: signed out: '{file}' is removed\n" and not file.exists()
+    assert not Path(up.dir).exists()
+    up.own("up")
+    file.write_text("url: http://127.0.0.1:1\ntoken: x\n")
+    assert up.own("down", "--purge").stderr == ""
+    assert file.exists()
+
+
 @pytest.mark.parametrize("words, says", [
     (["--gpu", "fake"], "up: --gpu: must be auto, none, or fake:MODEL:COUNT with a count of 1 to 64, as in "
                         "fake:h100:2"),
