@@ -67,7 +67,10 @@ cat <<TEXT
   muster ssh try                  a shell in main1; from there: ssh sub1
   muster exec try/sub2 hostname   a command in one container
   muster status$at                   the daemons: kill -9 any of them, and then
-  muster up$at                       starts it again; the session has noticed nothing
+  muster up$at                       starts it again; the session has noticed nothing (but an open
+                                  'muster ssh' led through the daemons and ended: open it again)
   muster stop try
-  muster down$at                     ends all of it and leaves nothing behind
+  muster down$at                     ends all of it; images, volumes and the history stay
+  muster down$at --purge             removes these, too, and signs you out; what was built stays in
+                                  ${MUSTER_CACHE:-/var/cache/muster} for the next time
 TEXT

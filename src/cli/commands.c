@@ -49,7 +49,7 @@ const struct command cli_commands[] = {
       "  muster ssh tune -- -L 8888:localhost:8888 -N\n", ssh_options },
     { "exec", cmd_exec, "[OPTION]... SESSION[/CONTAINER] [COMMAND [ARGUMENT]...]", 1, -1,
       COMMAND_WORDS | COMMAND_STARTS | COMMAND_RUNS, INSIDE, "Run a command in a running container, or a shell",
-      "  muster exec tune\n  muster exec -u root tune apt-get install -y git\n"
+      "  muster exec tune\n  muster exec -u root tune sh -c 'apt-get update && apt-get install -y git'\n"
       "  muster exec tune/sub1 cat /etc/hosts\n  tar c . | muster exec tune tar x -C /data/data\n",
       exec_options },
     { "logs", cmd_logs, "[OPTION]... SESSION[/CONTAINER]", 1, 1, 0, INSIDE,
