@@ -191,7 +191,23 @@ static int import_data(const char *data, size_t len, void *arg)
     return r;
 }
 
-static int import_call(struct cli *cli, struct http_call call)
+/* The manager calls what was uploaded by the name that it has there: "STATE/tmp/upload-...". */
+static void name_file(char *text, size_t size, const char *path)
+{
+    _cleanup_free_ char *before = NULL, *behind = NULL;
+    char *at = strstr(text, "/tmp/upload-"), *begin = at;
+
+    if (!at)
+        return;
+    while (begin > text && !strchr(" '\":", begin[-1]))
+        begin--;
+    before = xstrndup(text, (size_t)(begin - text));
+    behind = xstrdup(at + strcspn(at, " '\":"));
+    snprintf(text, size, "%s%s%s", before, path, behind);
+}
+
+/* path: of the file that is uploaded, NULL if none. */
+static int import_call(struct cli *cli, struct http_call call, const char *path)
 {
     struct import im = {.line = BUF_INIT(LINE_MAX_BYTES)};
     _cleanup_(json_decrefp) json_t *image = NULL;
@@ -204,6 +220,8 @@ static int import_call(struct cli *cli, struct http_call call)
     progress_clear();
     buf_done(&im.line);
     image = im.image;
+    if (path)
+        name_file(im.error, sizeof(im.error), path);
     if (r == 0 && im.error[0])
         r = err_set(&err, -EREMOTEIO, "%.250s", im.error);
     if (r == 0 && !image)
@@ -253,6 +271,9 @@ static int open_source(const char *path, int *ret_fd, struct err *err)
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat st;
 
+    if (fd < 0 && errno == ENOENT)
+        return err_set(
+            err, -ENOENT, "there is no file '%s'%s", path, path[0] == '/' ? "" : " here");
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(err, -errno, "cannot read '%s'", path);
     if (S_ISDIR(st.st_mode)) {
@@ -277,7 +298,8 @@ static int import_file(struct cli *cli, const char *path, const char *name)
     progress_set("uploading %s", path);
     return import_call(cli,
         (struct http_call){
-            .method = "PUT", .path = target, .body_fd = fd, .content_type = "application/x-tar"});
+            .method = "PUT", .path = target, .body_fd = fd, .content_type = "application/x-tar"},
+        path);
 }
 
 static int import_ref(struct cli *cli, const char *ref, const char *name)
@@ -291,33 +313,44 @@ static int import_ref(struct cli *cli, const char *ref, const char *name)
     text = json_text(body);
     return import_call(cli,
         (struct http_call){
-            .method = "POST", .path = "/v1/images", .body = text, .body_len = strlen(text)});
+            .method = "POST", .path = "/v1/images", .body = text, .body_len = strlen(text)},
+        NULL);
+}
+
+/* ".tar.gz" of "base.tar.gz"; NULL: it does not end as archives do. */
+static const char *archive_end(const char *name)
+{
+    static const char *const ends[] = {
+        ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".oci", ".sqsh"};
+
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (str_ends(name, ends[i]) && strlen(name) > strlen(ends[i]))
+            return ends[i];
+    return NULL;
 }
 
 /* "/a/base.tar.gz" and "/a/base/" -> "base" */
 static char *name_of_file(const char *path)
 {
     _cleanup_free_ char *trimmed = xstrdup(path);
-    const char *slash;
+    const char *slash, *end;
     char *name;
-    static const char *const ends[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".oci"};
 
     while (strlen(trimmed) > 1 && str_ends(trimmed, "/"))
         trimmed[strlen(trimmed) - 1] = '\0';
     slash = strrchr(trimmed, '/');
     name = xstrdup(slash ? slash + 1 : trimmed);
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (str_ends(name, ends[i]) && strlen(name) > strlen(ends[i]))
-            name[strlen(name) - strlen(ends[i])] = '\0';
+    end = archive_end(name);
+    if (end)
+        name[strlen(name) - strlen(end)] = '\0';
     return name;
 }
 
-static bool is_file(const char *word)
+/* What only a path looks like: a reference to a registry has none of these beginnings and ends. */
+static bool is_path(const char *word)
 {
-    struct stat st;
-
-    return word[0] == '/' || str_starts(word, "./") || str_starts(word, "../") ||
-        (str_ends(word, ".tar") && stat(word, &st) == 0);
+    return word[0] == '/' || str_eq(word, ".") || str_eq(word, "..") || str_starts(word, "./") ||
+        str_starts(word, "../") || str_ends(word, "/") || archive_end(word);
 }
 
 int cmd_image_import(struct cli *cli, int argc, char **argv)
@@ -328,7 +361,7 @@ int cmd_image_import(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
-    if (!is_file(argv[rest]))
+    if (!is_path(argv[rest]))
         return import_ref(cli, argv[rest], o.name);
     name = o.name ? xstrdup(o.name) : name_of_file(argv[rest]);
     return import_file(cli, argv[rest], name);

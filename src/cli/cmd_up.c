@@ -325,7 +325,10 @@ static void say_ready(const struct cluster *c, unsigned started, bool fresh, boo
         printf("  export MUSTER_URL=http://127.0.0.1:%u MUSTER_TOKEN=$(%scat %s/admin.token)\n",
             c->port, getenv("SUDO_UID") ? "sudo " : "", quoted);
     printf("  muster node ls\n"
-           "  muster image import --name base ./base.tar    (or a registry reference)\n"
+           "  muster image import --name base ./base.tar    (from the source: images/build.sh base "
+           "./base.tar;\n"
+           "                                                 or a reference: "
+           "registry/name:tag)\n"
            "  muster run base echo hello\n"
            "  ID=$(muster create --wait base) && muster ssh $ID\n"
            "  %s\n",

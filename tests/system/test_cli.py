@@ -350,7 +350,21 @@ def test_a_folder_is_imported(cluster, tmp_path):
     assert r.stdout == "there\n"
     cluster.cli("image", "rm", "tiny", check=0)
     r = cluster.cli("image", "import", f"{tree}/none", check=1)
-    assert r.stderr == f"muster: cannot read '{tree}/none': No such file or directory\n"
+    assert r.stderr == f"muster: there is no file '{tree}/none'\n"
+
+
+@pytest.mark.parametrize("word", ["nosuch.tar", "./nosuch", "../nosuch", "no/such.tar.gz", "nosuch.tgz",
+                                  "nosuch.tar.zst", "nosuch.sqsh", "nosuch/"])
+def test_a_file_that_is_not_there_is_no_registry_reference(word):
+    r = muster("image", "import", word)
+    assert (r.returncode, r.stderr) == (1, f"muster: there is no file '{word}' here\n")
+
+
+def test_what_is_wrong_with_a_file_is_said_of_the_file_as_it_is_called_here(cluster, tmp_path):
+    file = tmp_path / "not a.tar"
+    file.write_text("this is no archive\n" * 100)
+    r = cluster.cli("image", "import", "--name", "bad", file, check=1)
+    assert f"'{file}'" in r.stderr and "upload-" not in r.stderr, r.stderr
 
 
 def test_the_warning_about_volumes_comes_once_and_not_with_one(cluster):
