@@ -290,6 +290,19 @@ static void call_body(struct request *rq, const char *body, size_t len, void *ar
     c->route->fn(c);
 }
 
+static void reply_forbidden(struct call *c)
+{
+    enum role role = c->route->who == WHO_ADMIN ? ROLE_ADMIN : ROLE_OPERATOR;
+
+    if (c->user)
+        reply_error(c, 403, "forbidden",
+            "this needs the role '%s'; you are '%s' with the role '%s'", role_name(role),
+            c->user->name, role_name(c->user->role));
+    else
+        reply_error(c, 403, "forbidden", "this is for %s; the token is of another kind",
+            c->route->who == WHO_AGENT ? "agents" : "people");
+}
+
 static void call_run(struct call *c)
 {
     unsigned refused = authorise(c);
@@ -298,7 +311,7 @@ static void call_run(struct call *c)
         reply_error(c, 401, "not_signed_in",
             "no valid token; sign in, or set MUSTER_TOKEN (Authorization: Bearer ...)");
     else if (refused)
-        reply_error(c, 403, "forbidden", "this needs more rights than yours");
+        reply_forbidden(c);
     else if ((c->route->flags & ROUTE_UPGRADE) && !request_wants_upgrade(c->rq))
         reply_error(c, 426, "websocket_needed", "this address speaks WebSocket only");
     else if (c->route->flags & ROUTE_JSON)
