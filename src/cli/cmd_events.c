@@ -1,15 +1,16 @@
 /* events: what happens in the cluster, from its server-sent events. */
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/event_text.h"
 #include "cli/follow.h"
 #include "cli/progress.h"
 #include "cli/text.h"
 
 #define EVENT_MAX ((size_t)4 << 20)
-#define SUMMARY_MAX 300
 #define SEQ_ALL UINT64_MAX
 
 struct events_opts {
@@ -38,6 +39,7 @@ struct stream {
     char *data;
     bool failed; /* the manager sent an error as an event */
     char error[512];
+    struct map said; /* the last line of each subject */
 };
 
 /* "REVISION.N", or "REVISION" for all of it */
@@ -47,6 +49,17 @@ static void read_id(struct stream *st, const char *text)
 
     st->id_revision = strtoull(text, &end, 10);
     st->id_seq = *end == '.' ? strtoull(end + 1, NULL, 10) : SEQ_ALL;
+}
+
+/* The same was said of it last: what has changed is a detail that no line shows. */
+static bool is_repeat(struct stream *st, const char *subject, const char *text)
+{
+    const char *before = map_get(&st->said, subject);
+
+    if (before && str_eq(before, text))
+        return true;
+    free(map_set(&st->said, subject, xstrdup(text)));
+    return false;
 }
 
 static void print_event(struct stream *st)
@@ -60,12 +73,10 @@ static void print_event(struct stream *st)
         putchar('\n');
         return;
     }
-    _cleanup_free_ char *time = text_time(e, "time", st->cli->utc), *type = text_member(e, "type");
-    _cleanup_free_ char *subject = text_member(e, "subject");
-    _cleanup_free_ char *body = json_dumps(
-        json_object_get(e, "body"), JSON_ENCODE_ANY | JSON_COMPACT);
-    _cleanup_free_ char *summary = body ? str_escape(body, strlen(body), SUMMARY_MAX) : xstrdup("");
-    printf("%s  %-20s %s  %s\n", time, type, subject, summary);
+    _cleanup_free_ char *time = text_time(e, "time", st->cli->utc), *text = event_text(e);
+    if (is_repeat(st, json_str_or(e, "subject", ""), text))
+        return;
+    printf("%s  %s\n", time, text);
 }
 
 static void event_done(struct stream *st)
@@ -153,6 +164,7 @@ int cmd_events(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
+    map_init(&st.said);
     for (bool first = true;; first = false) {
         r = once(&st, &o, first, &err);
         if (!o.follow || st.failed || r == -EPIPE ||
@@ -163,6 +175,7 @@ int cmd_events(struct cli *cli, int argc, char **argv)
         patience_wait(&st.patience, r < 0 ? err_text(&err) : "the stream of events was cut");
     }
     buf_done(&st.have);
+    map_done(&st.said, free);
     free(st.data);
     if (st.failed) {
         cli_say("%s", st.error);

@@ -71,14 +71,39 @@ static void add_row(struct table *t, const json_t *n)
     table_cell(t, text_member(json_object_get(n, "addr"), "mgmt"));
 }
 
+struct named {
+    const char *name;
+    const json_t *node;
+};
+
+/* n2 before n10 */
+static int compare_names(const void *a, const void *b)
+{
+    const struct named *x = a, *y = b;
+
+    return strverscmp(x->name, y->name);
+}
+
+static void add_rows(struct table *t, const json_t *list)
+{
+    size_t count = json_array_size(list), i;
+    _cleanup_free_ struct named *nodes = xnew_array(struct named, count);
+    const json_t *n;
+
+    json_array_foreach (list, i, n)
+        nodes[i] = (struct named){json_str_or(n, "name", ""), n};
+    if (count > 1)
+        qsort(nodes, count, sizeof(*nodes), compare_names);
+    for (i = 0; i < count; i++)
+        add_row(t, nodes[i].node);
+}
+
 int cmd_node_ls(struct cli *cli, int argc, char **argv)
 {
     static struct cli_plain o;
     _cleanup_(table_freep) struct table *t = NULL;
     _cleanup_(json_decrefp) json_t *body = NULL;
     struct err err = ERR_INIT;
-    const json_t *n;
-    size_t i;
     int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)
@@ -90,8 +115,7 @@ int cmd_node_ls(struct cli *cli, int argc, char **argv)
         return EXIT_OK;
     }
     t = table_new(columns, ARRAY_LEN(columns));
-    json_array_foreach (json_object_get(body, "nodes"), i, n)
-        add_row(t, n);
+    add_rows(t, json_object_get(body, "nodes"));
     table_print(t, stdout);
     return EXIT_OK;
 }
@@ -227,11 +251,20 @@ int cmd_node_resume(struct cli *cli, int argc, char **argv)
 int cmd_node_lost(struct cli *cli, int argc, char **argv)
 {
     static struct cli_plain o;
+    _cleanup_(json_decrefp) json_t *before = NULL;
+    _cleanup_free_ char *path = NULL;
+    struct err err = ERR_INIT;
     int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)
         return code;
-    return change(cli, argv[rest], "/lost", NULL, NULL);
+    path = node_path(argv[rest], "");
+    if (api_get(cli, path, &before, &err) < 0)
+        return cli_fail(cli, &err);
+    code = change(cli, argv[rest], "/lost", NULL, NULL);
+    if (code == EXIT_OK && str_eq(json_str_or(before, "state", ""), "lost"))
+        cli_say("node '%s' was lost already", argv[rest]);
+    return code;
 }
 
 int cmd_node_purge(struct cli *cli, int argc, char **argv)

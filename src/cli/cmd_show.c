@@ -111,6 +111,9 @@ static void print_times(const json_t *s, bool utc)
         line("Limit", "%s", duration_format(limit, text));
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         _cleanup_free_ char *time = text_time(s, rows[i][1], utc);
+        /* In other states it is of the manager's own patience, not of the time limit. */
+        if (str_eq(rows[i][1], "deadline") && !str_eq(json_str_or(s, "state", ""), "running"))
+            continue;
         if (!str_eq(time, "-"))
             line(rows[i][0], "%s", time);
     }

@@ -41,7 +41,7 @@ const struct command cli_commands[] = {
     { "stop", cmd_stop, "[OPTION]... SESSION...", 1, -1, 0, SESSIONS, "Stop sessions",
       "  muster stop 12\n  muster stop --now --wait tune\n", stop_options },
     { "events", cmd_events, "[OPTION]...", 0, 0, 0, SESSIONS, "Show what happened, and happens",
-      "  muster events -f\n  muster events -o json --after 1200\n", events_options },
+      "  muster events -f\n  muster events -o json --after 1200       all of each event, for programs\n", events_options },
 
     { "ssh", cmd_ssh, "[OPTION]... SESSION[/CONTAINER] [COMMAND...] [-- SSH_OPTION...]", 1, -1,
       COMMAND_WORDS | COMMAND_RUNS, INSIDE, "Work in a session by ssh",

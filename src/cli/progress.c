@@ -53,14 +53,15 @@ static void draw(const char *text)
     snprintf(shown, sizeof(shown), "%s", text);
 }
 
-/* At most width bytes, not cut inside a character. */
+/* At most width bytes, with "..." where something was cut; not inside a character. */
 static void cut(char *text, size_t width)
 {
     if (strlen(text) <= width)
         return;
+    width = width > 3 ? width - 3 : 0;
     while (width > 0 && ((unsigned char)text[width] & 0xc0) == 0x80)
         width--;
-    text[width] = '\0';
+    memcpy(text + width, "...", sizeof("...")); /* there were more than that */
 }
 
 void progress_set(const char *fmt, ...)
@@ -74,7 +75,7 @@ void progress_set(const char *fmt, ...)
     text = xvasprintf(fmt, ap);
     va_end(ap);
     clean = str_escape(text, strlen(text), LINE_MAX_BYTES - 1);
-    cut(clean, MAX_OF(terminal_width(STDERR_FILENO), 2u) - 1);
+    cut(clean, MAX_OF(terminal_width(STDERR_FILENO), 8u) - 1);
     pthread_mutex_lock(&lock);
     if (!str_eq(clean, shown))
         draw(clean);

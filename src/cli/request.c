@@ -8,6 +8,9 @@
 #include "cli/text.h"
 #include "model/session.h"
 
+/* A number alone is bytes; below this nobody meant them. */
+#define BARE_MIN ((uint64_t)1 << 20)
+
 /* --- checks of single options ------------------------------------------------------------- */
 
 int request_check_kind(const char *value, struct err *err)
@@ -68,8 +71,11 @@ int request_check_cpus(const char *value, struct err *err)
 int request_check_bytes(const char *value, struct err *err)
 {
     uint64_t bytes;
+    int r = size_parse(value, &bytes, err);
 
-    return size_parse(value, &bytes, err);
+    if (r == 0 && bytes > 0 && bytes < BARE_MIN && value[strspn(value, "0123456789")] == '\0')
+        r = err_set(err, -EINVAL, "'%s' is so many bytes; did you mean '%sG'?", value, value);
+    return r;
 }
 
 int request_check_time(const char *value, struct err *err)

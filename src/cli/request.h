@@ -53,7 +53,7 @@ int request_check_time(const char *value, struct err *err);
     { "env", OPT_STRV, REQUEST_O(type, env), NULL, "NAME[=VALUE]", \
       "set a variable; without a value: to what it is here; may be given several times", 'e', true }, \
     { "time", OPT_STR, REQUEST_O(type, time), NULL, "TIME", \
-      "end the session after so long: 8h, 30m, 1-00:00:00", 't', true, request_check_time }, \
+      "end the session after so long: 8h, 90s, 1-00:00:00; a number alone is minutes, 0 is no limit", 't', true, request_check_time }, \
     { "grace", OPT_STR, REQUEST_O(type, grace), NULL, "TIME", \
       "between the stop signal and the end by force (debug 10s, train 30s)", 0, true, \
       request_check_time }, \

@@ -139,6 +139,7 @@ def test_only_an_administrator_gives_up_a_node_with_a_debug_session(cluster):
     assert s["result"] == "lost" and "an administrator declared the node lost" in s["reason"]["text"], s
     assert {n: v["used"]["cpus"] for n, v in cluster.nodes().items()} == {"n1": 0, "n2": 0}
     assert cluster.nodes()["n2"]["state"] == "lost"
+    assert cluster.cli("node", "lost", "n2", check=0).stderr == "muster: node 'n2' was lost already\n"
     cluster.agents["n2"].start()
     cluster.wait_nodes()  # and the fixture looks for what was left
 

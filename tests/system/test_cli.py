@@ -55,6 +55,8 @@ def muster(*words, env=None, **more):
     (["show", "a", "b"], "show: unexpected word 'b'; see 'muster help show'"),
     (["logs", "a/sub0"], "logs: 'sub0' is no container: they are called main1, sub1, sub2, ...; "
                          "see 'muster help logs'"),
+    (["create", "--mem", "8", "base"],
+     "create: --mem: '8' is so many bytes; did you mean '8G'?; see 'muster help create'"),
     (["run", "base", "--cpus", "1", "echo", "hi"],
      "run: '--cpus' stands behind 'base', where the command begins: options go before 'base', and a command "
      "that begins with '-' behind '--': muster run base -- --cpus; see 'muster help run'"),
@@ -271,6 +273,17 @@ def test_progress_is_erased_before_the_output(cluster, terminal):
     assert t.end() == 0
 
 
+def test_progress_that_is_wider_than_the_terminal_is_cut_with_a_mark(cluster, terminal):
+    t = terminal("create", "--wait", "--cpus", "4", "--size", "2", "--mem", "64M", "base", cols=40, user="bob")
+    cluster.wait_state(t.until(r"([0-9a-f-]{36})\r\n").group(1), "running")
+    blocked = terminal("create", "--wait", "--cpus", "4", "base", cols=40, user="bob")
+    ref = blocked.until(r"([0-9a-f-]{36})\r\n").group(1)
+    line = blocked.until(r"\r\x1b\[K(pending [^\r]*)").group(1)
+    assert line.endswith("...") and len(line) == 39, line
+    cluster.cli("stop", "--now", ref, user="bob", check=0)
+    assert t.end() == 0 and blocked.end() == 4
+
+
 def test_ls_fits_the_terminal(cluster, terminal):
     cluster.create("--name", "narrow", "base", user="alice")
     t = terminal("ls", cols=50)
@@ -324,6 +337,16 @@ def test_exec_starts_in_a_folder_with_a_variable_as_root(cluster):
     assert r.stdout == "/etc\n0\nb c\n"
     r = cluster.cli("exec", "-w", "/usr/", ref, "pwd", user="alice", check=0)
     assert r.stdout == "/usr\n"
+
+
+def test_show_has_the_deadline_of_the_time_limit_only(cluster):
+    ref = cluster.create("--time", "1h", "--grace", "30s", "base", "sh", "-c", "trap '' TERM; while :; do sleep 1; done",
+                         user="alice")
+    assert "Deadline  " in cluster.cli("show", ref, user="alice", check=0).stdout
+    cluster.cli("stop", ref, user="alice", check=0)
+    shown = cluster.cli("show", ref, user="alice", check=0).stdout
+    assert "State      stopping" in shown and "Deadline" not in shown, shown
+    cluster.cli("stop", "--now", ref, user="alice", check=0)
 
 
 def test_exec_of_what_cannot_run_ends_as_in_a_shell(cluster):
@@ -401,9 +424,14 @@ def test_tunnel_and_forward_reach_a_port_of_the_container(cluster):
 
 
 def test_events_are_lines_and_json(cluster):
-    ref = cluster.create("base", user="alice")
+    ref = cluster.create("--name", "told", "base", user="alice")
+    num = cluster.session(ref)["num"]
     lines = cluster.cli("events", user="alice", check=0).stdout.splitlines()
-    assert any("session.running" in line and ref in line for line in lines)
+    said = [line[21:] for line in lines if f"session {num} (told) of alice: " in line]
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  [a-z]+ ", line) for line in lines), lines
+    assert said[-1].startswith(f"session {num} (told) of alice: running")
+    assert len(said) == len(set(said))  # nothing twice
+    assert not any("{" in line for line in lines)
     events = [json.loads(line) for line in
               cluster.cli("events", "-o", "json", user="alice", check=0).stdout.splitlines()]
     assert [e["type"] for e in events if e["subject"] == ref][-1] == "session.running"
