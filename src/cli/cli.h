@@ -3,9 +3,10 @@
  * the API. Results on stdout, everything else on stderr. A process runs one command, so options are
  * static and live as long as it does.
  *
- * Exit codes (muster(1)): 0 done; 1 the manager said no, or it failed; 2 wrong usage; 3 the manager
- * could not be reached; 4 the session ended otherwise than well and its command gave no exit code.
- * `run` and `exec` exit with the command's own code (125 when there is none because of Muster).
+ * Exit codes (muster(1)): 0 done; 1 the manager said no, or it failed; 2 wrong usage, found
+ * before the manager was asked; 3 the manager could not be reached; 4 the session ended otherwise
+ * than well and its command gave no exit code. `run` and `exec` exit with the command's own code
+ * (125 when there is none because of Muster).
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H

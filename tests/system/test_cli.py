@@ -142,6 +142,10 @@ def test_the_man_page_is_troff_without_complaints():
     text = re.sub(".\b", "", r.stdout)  # bold is written twice
     assert r.stderr == ""
     assert "muster create [OPTION]... IMAGE" in text and "EXIT STATUS" in text
+    codes = " ".join(text.split("EXIT STATUS")[1].split("ENVIRONMENT")[0].split())
+    for words in ("125 when there is none: the time limit passed", "127 when there is no such program",
+                  "255 when ssh itself failed", "1 when --timeout passed"):
+        assert words in codes, codes
 
 
 def test_completion_knows_commands_verbs_and_options():
