@@ -5,11 +5,13 @@
 
 #include "base/fs.h"
 #include "base/proc.h"
+#include "cli/ip_used.h"
 #include "cli/text.h"
 
 #define RECORD_MAX (1024 * 1024)
 #define PORT_FIRST 7480
 #define PORT_TRIES 100
+#define SUBNETS 100
 
 void cluster_done(struct cluster *c)
 {
@@ -17,6 +19,7 @@ void cluster_done(struct cluster *c)
     free(c->node_cpus);
     free(c->node_mem);
     free(c->gpu);
+    free(c->overlay);
     free(c->nodes);
     *c = (struct cluster){0};
 }
@@ -129,6 +132,7 @@ static int from_json(const json_t *o, struct cluster *c, struct err *err)
     c->node_cpus = xstrdup(json_str_or(o, "node_cpus", NULL));
     c->node_mem = xstrdup(json_str_or(o, "node_mem", NULL));
     c->gpu = xstrdup(json_str_or(o, "gpu", NULL));
+    c->overlay = xstrdup(json_str_or(o, "overlay", NULL));
     daemon_from_json(json_object_get(o, "manager"), &c->manager);
     return nodes_from_json(json_object_get(o, "nodes"), c, err);
 }
@@ -166,6 +170,7 @@ int cluster_save(const struct cluster *c, struct err *err)
     json_set_str(o, "node_cpus", c->node_cpus);
     json_set_str(o, "node_mem", c->node_mem);
     json_set_str(o, "gpu", c->gpu);
+    json_set_str(o, "overlay", c->overlay);
     json_object_set_new(o, "manager", daemon_json(&c->manager));
     for (size_t i = 0; i < c->count; i++)
         json_array_append_new(nodes, node_json(&c->nodes[i]));
@@ -228,6 +233,63 @@ static int find_port(uint16_t *ret, struct err *err)
         PORT_FIRST + PORT_TRIES - 1);
 }
 
+static struct ip_range subnet(unsigned second, unsigned third)
+{
+    uint32_t lo = (10u << 24) | (second << 16) | (third << 8);
+
+    return (struct ip_range){lo, lo | 0xff};
+}
+
+/* The first pair that overlaps nothing. */
+static int find_subnet(struct ip_used *used, uint32_t *ret, struct err *err)
+{
+    for (unsigned i = 0; i < SUBNETS; i++) {
+        struct ip_range mgmt = subnet(CLUSTER_MGMT, i), fabric = subnet(CLUSTER_FABRIC, i);
+        if (ip_used_overlaps(used, mgmt) || ip_used_overlaps(used, fabric))
+            continue;
+        ip_used_add(used, mgmt.lo, 0xffffff00);
+        ip_used_add(used, fabric.lo, 0xffffff00);
+        *ret = i;
+        return 0;
+    }
+    return err_set(err, -EADDRINUSE,
+        "the machine's addresses and routes leave no free network among 10.%d.0.0 and 10.%d.0.0",
+        CLUSTER_MGMT, CLUSTER_FABRIC);
+}
+
+/* From where the networks of sessions are taken. What the machine talks to must be outside: it
+ * cannot be reached from sessions. NULL: none is free, the manager has its default. */
+static char *find_overlay(const struct ip_used *used)
+{
+    static const struct {
+        const char *cidr;
+        struct ip_range range;
+    } choice[] = {
+        {"10.128.0.0/9", {0x0a800000, 0x0affffff}},
+        {"172.16.0.0/12", {0xac100000, 0xac1fffff}},
+        {"100.64.0.0/10", {0x64400000, 0x647fffff}},
+        {"10.0.0.0/9", {0x0a000000, 0x0a7fffff}},
+        {"192.168.0.0/16", {0xc0a80000, 0xc0a8ffff}},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(choice); i++)
+        if (!ip_used_overlaps(used, choice[i].range))
+            return xstrdup(choice[i].cidr);
+    return NULL;
+}
+
+static int plan_networks(struct cluster *c, bool is_virtual, struct err *err)
+{
+    _cleanup_(ip_used_done) struct ip_used used = {0};
+    int r = ip_used_add_machine(&used, err);
+
+    if (r == 0 && is_virtual)
+        r = find_subnet(&used, &c->subnet, err);
+    if (r == 0)
+        c->overlay = find_overlay(&used);
+    return r;
+}
+
 static void plan_host_node(struct cluster *c)
 {
     struct cluster_node *n = &c->nodes[0];
@@ -248,8 +310,8 @@ static void plan_virtual_node(struct cluster *c, unsigned k)
     snprintf(n->name, sizeof(n->name), "n%u", k);
     snprintf(n->tag, sizeof(n->tag), "%.4sn%u", c->tag, k % 1000);
     snprintf(n->netns, sizeof(n->netns), "%s-n%u", c->tag, k);
-    cluster_address(c, 101, 10 + k, n->mgmt);
-    cluster_address(c, 102, 10 + k, n->fabric);
+    cluster_address(c, CLUSTER_MGMT, 10 + k, n->mgmt);
+    cluster_address(c, CLUSTER_FABRIC, 10 + k, n->fabric);
 }
 
 int cluster_plan(const char *dir, size_t count, struct cluster *ret, struct err *err)
@@ -261,8 +323,8 @@ int cluster_plan(const char *dir, size_t count, struct cluster *ret, struct err 
     r = proc_boot_id(c.boot_id, err);
     if (r == 0)
         r = find_port(&c.port, err);
-    if (r == 0 && count > 0)
-        r = cluster_find_subnet(&c.subnet, err);
+    if (r == 0)
+        r = plan_networks(&c, count > 0, err);
     if (r < 0) {
         cluster_done(&c);
         return r;

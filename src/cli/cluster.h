@@ -21,6 +21,11 @@
 
 #define CLUSTER_DIR "/var/lib/muster"
 #define CLUSTER_NODES_MAX 200
+/* Networks between virtual nodes: 10.SECOND.SUBNET.0/24. */
+enum {
+    CLUSTER_MGMT = 101,
+    CLUSTER_FABRIC,
+};
 /* What clusters of one machine share; gone with the last of them, or a reboot. */
 #define CLUSTER_SHARED "/run/muster-up"
 
@@ -43,6 +48,7 @@ struct cluster {
     char boot_id[37];                 /* of the boot in which the daemons were started */
     uint16_t port;                    /* of the API on 127.0.0.1 */
     uint32_t subnet;                  /* third byte of the two networks; virtual nodes only */
+    char *overlay;                    /* CIDR of sessions' networks; NULL: the manager's default */
     char *node_cpus, *node_mem, *gpu; /* as given; NULL: the agent's defaults */
     struct daemon manager;
     struct cluster_node *nodes;
@@ -61,7 +67,7 @@ int cluster_plan(const char *dir, size_t count, struct cluster *ret, struct err 
 /* "m" for the default directory, else "m" and three characters made of it. */
 void cluster_tag(const char *dir, char tag[9]);
 bool cluster_is_virtual(const struct cluster *c);
-/* Address N of the management (second 101) or fabric (102) network. */
+/* Address N of the management or fabric network. */
 void cluster_address(const struct cluster *c, unsigned second, unsigned n, char text[16]);
 /* "sudo muster down --dir DIR": what to type, with the options that it needs; heap. */
 char *cluster_command(const char *verb, const char *dir);
@@ -81,8 +87,6 @@ int cluster_net_make(struct cluster *c, struct err *err);
 int cluster_net_remove(const struct cluster *c, struct err *err);
 /* An fd of the node's namespace, or 0 for the machine's own. */
 int cluster_netns(const struct cluster_node *n, struct err *err);
-/* The first pair of networks that no address or route of this machine overlaps. */
-int cluster_find_subnet(uint32_t *ret, struct err *err);
 
 /* --- daemons ------------------------------------------------------------------------------ */
 

@@ -168,11 +168,12 @@ static char **manager_words(const struct cluster *c, const char *program)
     push_option(&words, "state-dir", c->dir);
     push_option(&words, "volumes-dir", volumes);
     push_option(&words, "import-program", import);
+    push_option(&words, "network-overlay", c->overlay);
     if (!cluster_is_virtual(c))
         return words;
-    cluster_address(c, 101, 1, address);
+    cluster_address(c, CLUSTER_MGMT, 1, address);
     strv_pushf(&words, "--listen=%s:%u", address, c->port);
-    for (unsigned second = 101; second <= 102; second++) {
+    for (unsigned second = CLUSTER_MGMT; second <= CLUSTER_FABRIC; second++) {
         cluster_address(c, second, 0, address);
         strv_pushf(&words, "--network-blocked=%s/24", address);
     }
@@ -201,7 +202,7 @@ static char **agent_words(
     char manager[16] = "127.0.0.1", **words = NULL;
 
     if (n->netns[0])
-        cluster_address(c, 101, 1, manager);
+        cluster_address(c, CLUSTER_MGMT, 1, manager);
     strv_push(&words, program);
     push_option(&words, "name", n->name);
     push_option(&words, "tag", n->tag);

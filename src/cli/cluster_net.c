@@ -2,9 +2,7 @@
  * The networks of virtual nodes: made by ip(8) and nft(8) in batches. A node's links on the machine
  * join their bridges last, so that a node whose fabric link has joined is complete.
  */
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <linux/magic.h>
 #include <net/if.h>
 #include <sys/mman.h>
@@ -20,10 +18,6 @@
 #define NSFS_MAGIC 0x6e736673
 #endif
 
-/* Outside of 10.128.0.0/9, from which the networks of sessions are taken. */
-#define SECOND_MGMT 101
-#define SECOND_FABRIC 102
-#define SUBNETS 100
 #define NETNS_DIR "/run/netns"
 #define FORWARD "/proc/sys/net/ipv4/ip_forward"
 /* How the machine was before the first cluster, for the last one; a reboot clears both alike. */
@@ -31,77 +25,6 @@
 #define MARK_FORWARD MARKS "/forward-was-off"
 #define MARK_NETNS MARKS "/netns-dir-made"
 #define BATCH_MAX (64 * 1024)
-
-/* --- free networks ------------------------------------------------------------------------ */
-
-struct range {
-    uint32_t lo, hi;
-};
-
-static bool overlaps(const struct range *used, size_t count, unsigned second, unsigned third)
-{
-    uint32_t lo = (10u << 24) | (second << 16) | (third << 8), hi = lo | 0xff;
-
-    for (size_t i = 0; i < count; i++)
-        if (used[i].lo <= hi && used[i].hi >= lo)
-            return true;
-    return false;
-}
-
-static void add_range(struct range **used, size_t *count, size_t *cap, uint32_t ip, uint32_t mask)
-{
-    if (mask == 0) /* the default route is everywhere */
-        return;
-    *used = xgrow(*used, cap, *count + 1, sizeof(**used));
-    (*used)[(*count)++] = (struct range){.lo = ip & mask, .hi = ip | ~mask};
-}
-
-static int add_addresses(struct range **used, size_t *count, size_t *cap, struct err *err)
-{
-    struct ifaddrs *list;
-
-    if (getifaddrs(&list) < 0)
-        return err_sys(err, -errno, "cannot list addresses");
-    for (struct ifaddrs *a = list; a; a = a->ifa_next)
-        if (a->ifa_addr && a->ifa_addr->sa_family == AF_INET && a->ifa_netmask)
-            add_range(used, count, cap, ntohl(((struct sockaddr_in *)a->ifa_addr)->sin_addr.s_addr),
-                ntohl(((struct sockaddr_in *)a->ifa_netmask)->sin_addr.s_addr));
-    freeifaddrs(list);
-    return 0;
-}
-
-/* "eth0 0001020A 00000000 0001 0 0 0 00FFFFFF ..." (proc_net_route); in network byte order. */
-static void add_routes(struct range **used, size_t *count, size_t *cap)
-{
-    FILE *f = fopen("/proc/net/route", "re");
-    char line[512];
-    unsigned ip, mask;
-
-    while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "%*s %x %*x %*x %*d %*d %*d %x", &ip, &mask) == 2)
-            add_range(used, count, cap, ntohl(ip), ntohl(mask));
-    if (f)
-        fclose(f);
-}
-
-int cluster_find_subnet(uint32_t *ret, struct err *err)
-{
-    _cleanup_free_ struct range *used = NULL;
-    size_t count = 0, cap = 0;
-    int r = add_addresses(&used, &count, &cap, err);
-
-    if (r < 0)
-        return r;
-    add_routes(&used, &count, &cap);
-    for (unsigned i = 0; i < SUBNETS; i++)
-        if (!overlaps(used, count, SECOND_MGMT, i) && !overlaps(used, count, SECOND_FABRIC, i)) {
-            *ret = i;
-            return 0;
-        }
-    return err_set(err, -EADDRINUSE,
-        "the machine's addresses and routes leave no free network among 10.%d.0.0 and 10.%d.0.0",
-        SECOND_MGMT, SECOND_FABRIC);
-}
 
 /* --- programs ----------------------------------------------------------------------------- */
 
@@ -201,7 +124,7 @@ static int make_inside(const struct cluster *c, const struct cluster_node *n, st
     _cleanup_(buf_done) struct buf b = BUF_INIT(BATCH_MAX);
     char gateway[16];
 
-    cluster_address(c, SECOND_MGMT, 1, gateway);
+    cluster_address(c, CLUSTER_MGMT, 1, gateway);
     buf_puts(&b, "link set lo up\n");
     buf_puts(&b, "link set mgmt addrgenmode none\nlink set fab addrgenmode none\n");
     buf_printf(&b, "addr add %s/24 dev mgmt\nlink set mgmt up\n", n->mgmt);
@@ -247,7 +170,7 @@ static int make_way_out(const struct cluster *c, struct err *err)
     _cleanup_(buf_done) struct buf b = BUF_INIT(BATCH_MAX);
     char network[16];
 
-    cluster_address(c, SECOND_MGMT, 0, network);
+    cluster_address(c, CLUSTER_MGMT, 0, network);
     buf_printf(&b, "table inet muster_up_%s\ndelete table inet muster_up_%s\n", c->tag, c->tag);
     buf_printf(&b,
         "table inet muster_up_%s {\n"
@@ -296,7 +219,7 @@ int cluster_net_make(struct cluster *c, struct err *err)
     r = note_before(c, err);
     if (r < 0 || !cluster_is_virtual(c))
         return r;
-    cluster_address(c, SECOND_MGMT, 1, host);
+    cluster_address(c, CLUSTER_MGMT, 1, host);
     if (forward_is_off())
         r = fs_write_existing(FORWARD, "1", err);
     if (r == 0)

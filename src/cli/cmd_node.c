@@ -277,6 +277,24 @@ int cmd_node_purge(struct cli *cli, int argc, char **argv)
     return change(cli, argv[rest], "/purge", NULL, NULL);
 }
 
+int cmd_node_rm(struct cli *cli, int argc, char **argv)
+{
+    static struct cli_plain o;
+    struct err err = ERR_INIT;
+    int rest, worst = EXIT_OK, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    for (; rest < argc; rest++) {
+        _cleanup_free_ char *path = node_path(argv[rest], "");
+        if (api_call(cli, "DELETE", path, NULL, NULL, &err) < 0) {
+            code = cli_fail(cli, &err);
+            worst = MAX_OF(worst, code);
+        }
+    }
+    return worst;
+}
+
 int cmd_node_group(struct cli *cli, int argc, char **argv)
 {
     static struct cli_plain o;

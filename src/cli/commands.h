@@ -29,6 +29,7 @@ COMMAND(node_lost);
 COMMAND(node_ls);
 COMMAND(node_purge);
 COMMAND(node_resume);
+COMMAND(node_rm);
 COMMAND(node_show);
 COMMAND(run);
 COMMAND(show);

@@ -1,6 +1,7 @@
 """The command line itself: what it says when used wrongly, terminals, pipes and signals, coming back
 after the manager was away, and a cluster of one's own by `muster up`."""
 import fcntl
+import ipaddress
 import json
 import os
 import pty
@@ -535,6 +536,24 @@ def test_up_with_virtual_nodes_runs_sessions_over_them(up):
         assert f"the cluster in '{up.dir}' is up already, with {now}\n" in r.stderr
         assert (f"to change that: muster down --dir {up.dir} && muster up --dir {up.dir} {' '.join(words)}\n"
                 in r.stderr)
+
+
+@AS_ROOT
+@pytest.mark.timeout(600)
+def test_up_takes_networks_for_sessions_that_the_machine_does_not_use(up):
+    route = ["ip", "route", "add", "unreachable", "10.222.0.0/24"]
+    subprocess.run(route, check=True)
+    try:
+        up.own("up", "--nodes", "1", "--node-cpus", "2")
+        import_base(up)
+        up("create", "--wait", "--size", "2", "--cpus", "0.5", "base")
+        addresses = [c["ip"] for c in json.loads(up("show", "1", "-o", "json").stdout)["containers"]]
+    finally:
+        subprocess.run([*route[:2], "del", *route[3:]], check=True)
+    assert len(addresses) == 2 and not any(a.startswith("10.222.0.") for a in addresses), addresses
+    overlay = json.loads(Path(up.dir, "cluster.json").read_text())["overlay"]
+    assert overlay != "10.128.0.0/9"
+    assert all(ipaddress.ip_address(a) in ipaddress.ip_network(overlay) for a in addresses), (addresses, overlay)
 
 
 @AS_ROOT
