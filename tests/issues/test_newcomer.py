@@ -85,7 +85,7 @@ def test_a_node_that_is_gone_for_good_is_removed(new_cluster):
 def test_an_agent_that_restarts_without_a_manager_keeps_the_sessions_network(new_cluster):
     c = new_cluster(nodes=2, manager={"network-blocked": "203.0.113.0/24"})
     script = "while :; do ssh sub1 true && date +%s.%N; sleep 0.2; done"
-    sid = c.create("--size", "2", "--mode", "multi-node", "--cpus", "3", *SMALL, "sh", "-c",
+    sid = c.create("--kind", "debug", "--size", "2", "--mode", "multi-node", "--cpus", "3", *SMALL, "sh", "-c",
                    f"[ $MUSTER_CLUSTER_HOST = main1 ] || exec sleep 1000; {script}", user="alice")
     assert len({p["node"] for p in c.session(sid)["containers"]}) == 2
     filters = [c.run_in(n, "nft", "list", "ruleset").stdout for n in ("n1", "n2")]

@@ -25,6 +25,7 @@ static int out_of_it(void **state)
 static void forget(struct cli *cli)
 {
     free(cli->url);
+    free(cli->url_from);
     free(cli->token);
     free(cli->ca);
     *cli = (struct cli){0};
