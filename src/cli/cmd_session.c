@@ -77,10 +77,13 @@ static void print_why(const struct cli *cli, const json_t *why)
 {
     _cleanup_free_ char *state = text_state(why), *message = text_member(why, "message");
     _cleanup_free_ char *checked = text_time(why, "checked", cli->utc);
+    _cleanup_free_ char *start = text_time(why, "planned_start", cli->utc);
     const json_t *line;
     size_t i;
 
     printf("%s: %s\n", state, message);
+    if (json_is_string(json_object_get(why, "planned_start")))
+        printf("  planned to start at %s at the latest\n", start);
     json_array_foreach (json_object_get(why, "details"), i, line) {
         _cleanup_free_ char *text = text_clean(json_is_string(line) ? json_string_value(line) : "");
         printf("  %s\n", text);

@@ -224,6 +224,10 @@ static int show_dry_run(struct cli *cli, const json_t *found)
     if (!json_bool_or(found, "fits", false) && json_u64_or(found, "largest", 0) > 0)
         printf("  the largest size that %s is %llu\n", possible ? "fits now" : "could run",
             (unsigned long long)json_u64_or(found, "largest", 0));
+    if (json_is_string(json_object_get(found, "planned_start"))) {
+        _cleanup_free_ char *start = text_time(found, "planned_start", cli->utc);
+        printf("  it would start at %s at the latest\n", start);
+    }
     json_array_foreach (json_object_get(found, "placement"), i, c) {
         _cleanup_free_ char *name = text_member(c, "name"), *node = text_member(c, "node");
         _cleanup_free_ char *gpus = text_numbers(json_object_get(c, "gpus"));

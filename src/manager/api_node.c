@@ -5,7 +5,6 @@
 #include "manager/launch.h"
 #include "manager/links.h"
 #include "manager/state.h"
-#include "sched/sched.h"
 #include "wire/node.h"
 
 /* Whose sessions are there: everybody may know how full a node is, only names of one's own. */
@@ -31,7 +30,7 @@ static json_t *sessions_on(const struct call *c, const struct node *n)
     return list;
 }
 
-static json_t *node_json(const struct call *c, const struct mnode *mn, const struct sched_node *u)
+static json_t *node_json(const struct call *c, const struct mnode *mn, const struct node_usage *u)
 {
     json_t *o = node_to_json_public(&mn->node);
     struct resources used = mn->node.capacity;
@@ -52,7 +51,7 @@ void api_node_list(struct call *c)
 {
     json_t *list = json_array(), *body = json_object();
     size_t count;
-    struct sched_node *usage = pass_usage(c->m, &count);
+    struct node_usage *usage = pass_usage(c->m, &count);
 
     for (size_t i = 0; i < count; i++)
         json_array_append_new(
@@ -75,7 +74,7 @@ static struct mnode *call_node(struct call *c)
 static json_t *one_node_json(const struct call *c, const struct mnode *n)
 {
     size_t count;
-    struct sched_node *usage = pass_usage(c->m, &count);
+    struct node_usage *usage = pass_usage(c->m, &count);
     json_t *o = NULL;
 
     for (size_t i = 0; i < count && !o; i++)

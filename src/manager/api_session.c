@@ -150,18 +150,41 @@ static int accept_session(struct manager *m, struct session *s, struct err *err)
     return 0;
 }
 
-static json_t *dry_placement(const struct sched_decision *d)
+/* When it is planned to start, at the latest; null: not planned, or now. */
+static void set_start(json_t *o, uint64_t usec)
+{
+    char time[CLOCK_TEXT_MAX];
+
+    json_set_str(o, "planned_start", usec ? clock_format(usec, time) : NULL);
+}
+
+/* For one that waits with its place in the queue. */
+static json_t *session_json(struct manager *m, struct session *s)
+{
+    struct sched_reason why;
+    json_t *o;
+
+    if (s->state != SESSION_PENDING)
+        return session_to_json_public(s);
+    pass_reason(m, s, &why);
+    o = session_to_json_public(s);
+    json_set_u64(o, "position", why.position);
+    set_start(o, why.start_usec);
+    return o;
+}
+
+static json_t *dry_placement(const struct sched_start *start)
 {
     json_t *list = json_array();
 
-    for (uint32_t i = 0; d->placed && i < d->session->size; i++) {
+    for (uint32_t i = 0; i < start->size; i++) {
         json_t *o = json_object(), *gpus = json_array();
         char name[16];
         container_name_make(i, name);
         json_set_str(o, "name", name);
-        json_set_str(o, "node", d->shares[i].node->name);
+        json_set_str(o, "node", start->shares[i].node);
         for (unsigned g = 0; g < NODE_GPUS_MAX; g++)
-            if (d->shares[i].gpus & (UINT64_C(1) << g))
+            if (start->shares[i].gpus & (UINT64_C(1) << g))
                 json_array_append_new(gpus, json_integer(g));
         json_object_set_new(o, "gpus", gpus);
         json_array_append_new(list, o);
@@ -172,8 +195,11 @@ static json_t *dry_placement(const struct sched_decision *d)
 static json_t *dry_run(struct manager *m, const struct session *s)
 {
     json_t *body = json_object();
+    struct sched_reason why = {0};
+    struct sched_start start;
     struct err err = ERR_INIT;
     uint32_t largest;
+    bool fits;
 
     if (check_could_ever(m, s, &largest, &err) < 0) {
         json_set_bool(body, "possible", false);
@@ -183,13 +209,14 @@ static json_t *dry_run(struct manager *m, const struct session *s)
         json_object_set_new(body, "placement", json_array());
         return body;
     }
-    struct sched_decision *d = pass_dry(m, s);
+    fits = pass_try(m, s, &start, &why);
     json_set_bool(body, "possible", true);
-    json_set_bool(body, "fits", d->placed);
-    json_set_str(body, "message", d->placed ? "it would start now" : d->text);
-    json_set_u64(body, "largest", d->placed ? s->size : d->largest);
-    json_object_set_new(body, "placement", dry_placement(d));
-    sched_free(d, 1);
+    json_set_bool(body, "fits", fits);
+    json_set_str(body, "message", fits ? "it would start now" : why.text);
+    json_set_u64(body, "largest", fits ? s->size : why.largest);
+    set_start(body, why.start_usec);
+    json_object_set_new(body, "placement", dry_placement(&start));
+    sched_start_done(&start);
     return body;
 }
 
@@ -315,9 +342,9 @@ static void freshen(struct manager *m, json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *o = json_array_get(list, i);
-        const struct session *s = map_get(&m->sessions, json_str_or(o, "id", ""));
+        struct session *s = map_get(&m->sessions, json_str_or(o, "id", ""));
         if (s)
-            json_array_set_new(list, i, session_to_json_public(s));
+            json_array_set_new(list, i, session_json(m, s));
     }
 }
 
@@ -381,7 +408,7 @@ void api_session_show(struct call *c)
     struct session *loaded = NULL, *s = call_session(c, &loaded);
 
     if (s)
-        reply_json(c, 200, session_to_json_public(s));
+        reply_json(c, 200, session_json(c->m, s));
     session_free(loaded);
 }
 
@@ -452,17 +479,16 @@ static void add_line(json_t *lines, const char *fmt, ...)
     json_array_append_new(lines, json_string(text));
 }
 
-static void why_pending(struct manager *m, const struct session *s, json_t *lines)
+static void why_pending(
+    struct manager *m, const struct session *s, const struct sched_reason *why, json_t *lines)
 {
-    size_t count, ahead = 0;
-    struct sched_node *nodes = pass_usage(m, &count);
+    size_t count;
+    struct node_usage *nodes = pass_usage(m, &count);
     char free_text[RESOURCES_TEXT_MAX], all_text[RESOURCES_TEXT_MAX];
+    uint32_t ahead = why->position ? why->position - 1 : 0;
 
-    map_for_each (e, &m->sessions) {
-        const struct session *o = e->value;
-        ahead += o->state == SESSION_PENDING && o->num < s->num;
-    }
-    add_line(lines, "%zu session%s before it in the queue", ahead, ahead == 1 ? "" : "s");
+    if (why->position)
+        add_line(lines, "%u session%s before it in the queue", ahead, ahead == 1 ? "" : "s");
     for (size_t i = 0; i < count; i++) {
         const struct node *n = nodes[i].node;
         if (!str_eq(n->group, s->group))
@@ -512,6 +538,7 @@ static void why_message(const struct session *s, json_t *body)
 void api_session_why(struct call *c)
 {
     struct session *loaded = NULL, *s = call_session(c, &loaded);
+    struct sched_reason why = {0};
     json_t *body, *lines;
     char time[CLOCK_TEXT_MAX];
 
@@ -519,12 +546,17 @@ void api_session_why(struct call *c)
         return;
     body = json_object();
     lines = json_array();
+    if (s->state == SESSION_PENDING)
+        pass_reason(c->m, s, &why);
     json_set_str(body, "state", session_state_name(s->state));
     json_set_str(body, "result", session_result_name(s->result));
     json_set_str(body, "code", s->reason_code);
     why_message(s, body);
+    json_set_u64(body, "position", why.position);
+    json_set_u64(body, "blocked_by", why.blocker);
+    set_start(body, why.start_usec);
     if (s->state == SESSION_PENDING)
-        why_pending(c->m, s, lines);
+        why_pending(c->m, s, &why, lines);
     else
         why_containers(c->m, s, lines);
     json_object_set_new(body, "details", lines);

@@ -516,6 +516,7 @@ void launch_removed(
 
     map_remove(&n->cleaning, session);
     free(map_remove(&n->quarantined, session));
+    pass_node_changed(m, n->node.name);
     if (!s || s->attempt != attempt || s->state == SESSION_PENDING)
         return;
     for (uint32_t i = 0; i < s->size; i++) {

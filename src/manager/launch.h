@@ -13,10 +13,22 @@
 void pass_want(struct manager *m);
 /* Start it (the check handle must be started after the store's, see pass.c). */
 void pass_start(struct manager *m);
-/* Usage of every node now, for passes, the API and dry runs: count = map_count(&m->nodes). Heap. */
-struct sched_node *pass_usage(struct manager *m, size_t *ret_count);
-/* The decision for one session not in the queue; free with sched_free(d, 1). */
-struct sched_decision *pass_dry(struct manager *m, const struct session *s);
+/* A session or a node is new, has changed, or is no more: state.c says it with each save. */
+void pass_session_changed(struct manager *m, const char *id);
+void pass_node_changed(struct manager *m, const char *name);
+/* Why a session waits, now; its own reason becomes that. */
+void pass_reason(struct manager *m, struct session *s, struct sched_reason *ret);
+/* What would become of one that is not in the queue: sched_try. */
+bool pass_try(struct manager *m, const struct session *s, struct sched_start *ret_start,
+    struct sched_reason *ret_reason);
+
+struct node_usage {
+    const struct node *node;
+    struct resources free; /* capacity less what is held there */
+};
+
+/* Of every node, now: count = map_count(&m->nodes). Heap. */
+struct node_usage *pass_usage(struct manager *m, size_t *ret_count);
 
 /* A pass placed it: node, gpus, addresses are set. */
 void launch_placed(struct manager *m, struct session *s);

@@ -200,7 +200,7 @@ static void order(struct link *l, enum link_type type, const char *session)
 
 static void quarantine(struct mnode *n, const struct link_session *has)
 {
-    struct held *h = xnew(struct held);
+    struct sched_withheld *h = xnew(struct sched_withheld);
 
     h->sum = has->held;
     for (uint32_t i = 0; i < has->gpu_count; i++)

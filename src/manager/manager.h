@@ -14,6 +14,7 @@
 #include "model/session.h"
 #include "model/user.h"
 #include "net/server.h"
+#include "sched/sched.h"
 #include "store/store.h"
 
 struct token {
@@ -30,17 +31,12 @@ struct volume {
 
 struct link; /* links.c: the connection of an agent */
 
-struct held { /* what a quarantined session holds, as its node says */
-    struct resources sum;
-    uint64_t gpus; /* bits */
-};
-
 struct mnode { /* a node, and what the manager knows of it beside its document */
     struct node node;
     struct link *link; /* NULL: not connected */
     struct map
         cleaning; /* session id -> this: leftovers it was told to remove before it takes work */
-    struct map quarantined; /* session id -> struct held, heap */
+    struct map quarantined; /* session id -> struct sched_withheld, heap, as its node says */
 };
 
 struct manager {
@@ -67,6 +63,9 @@ struct manager {
     struct list waiters;  /* events.c: requests that wait for a session */
     struct map dirty;     /* session id -> its node set has to be told (launch.c) */
 
+    struct sched sched;          /* pass.c: what it was told before the last pass */
+    struct map changed_sessions; /* id -> this: to be told */
+    struct map changed_nodes;    /* name -> this */
     bool pass_wanted;
     uv_check_t pass_check;
     uint64_t pass_count, pass_usec;

@@ -1,20 +1,30 @@
 /*
- * The shell around the scheduler: builds the snapshot from what is live, runs the pass at the end
- * of a turn in which somebody wanted one, and turns placements into assignments. Usage is added up
- * from containers each time, never kept.
+ * The shell around the scheduler: tells it what has changed since the last pass, runs one at the
+ * end of a turn in which somebody wanted one, and turns placements into assignments.
  */
 #include "base/clock.h"
 #include "base/log.h"
 #include "manager/launch.h"
 #include "manager/state.h"
-#include "sched/sched.h"
 
 void pass_want(struct manager *m)
 {
     m->pass_wanted = true;
 }
 
-static struct sched_node *usage_of(struct sched_node *nodes, size_t count, const char *name)
+void pass_session_changed(struct manager *m, const char *id)
+{
+    map_set(&m->changed_sessions, id, m);
+}
+
+void pass_node_changed(struct manager *m, const char *name)
+{
+    map_set(&m->changed_nodes, name, m);
+}
+
+/* --- what is free --------------------------------------------------------------------------- */
+
+static struct node_usage *usage_of(struct node_usage *nodes, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (str_eq(nodes[i].node->name, name))
@@ -22,39 +32,34 @@ static struct sched_node *usage_of(struct sched_node *nodes, size_t count, const
     return NULL;
 }
 
-static void take(struct sched_node *u, const struct session *s, const struct container *c)
+static void take(struct node_usage *u, const struct session *s, const struct container *c)
 {
     struct resources each = s->each;
 
     each.gpus = c->gpu_count;
     resources_sub(&u->free, &each);
-    for (uint32_t i = 0; i < c->gpu_count; i++)
-        u->gpu_free &= ~(UINT64_C(1) << c->gpus[i]);
 }
 
-struct sched_node *pass_usage(struct manager *m, size_t *ret_count)
+struct node_usage *pass_usage(struct manager *m, size_t *ret_count)
 {
     size_t count = 0;
-    struct sched_node *nodes = xnew_array(struct sched_node, map_count(&m->nodes));
+    struct node_usage *nodes = xnew_array(struct node_usage, map_count(&m->nodes));
 
     map_for_each (e, &m->nodes) {
         struct mnode *n = e->value;
-        struct sched_node *u = &nodes[count++];
+        struct node_usage *u = &nodes[count++];
         u->node = &n->node;
         u->free = n->node.capacity;
-        for (uint32_t i = 0; i < n->node.capacity.gpus; i++)
-            u->gpu_free |= UINT64_C(1) << n->node.gpus[i].index;
         map_for_each (q, &n->quarantined) {
-            const struct held *h = q->value;
-            resources_sub(&u->free, &h->sum);
-            u->gpu_free &= ~h->gpus;
+            const struct sched_withheld *held = q->value;
+            resources_sub(&u->free, &held->sum);
         }
     }
     map_for_each (e, &m->sessions) {
         const struct session *s = e->value;
         for (uint32_t i = 0; i < s->size; i++) {
             const struct container *c = &s->containers[i];
-            struct sched_node *u = container_holds(c) ? usage_of(nodes, count, c->node) : NULL;
+            struct node_usage *u = container_holds(c) ? usage_of(nodes, count, c->node) : NULL;
             if (u)
                 take(u, s, c);
         }
@@ -63,35 +68,65 @@ struct sched_node *pass_usage(struct manager *m, size_t *ret_count)
     return nodes;
 }
 
-static int by_num(const void *a, const void *b)
+/* --- telling the scheduler -------------------------------------------------------------------- */
+
+static struct sched_withheld withheld_on(const struct mnode *n)
 {
-    const struct session *x = *(const struct session *const *)a;
-    const struct session *y = *(const struct session *const *)b;
+    struct sched_withheld all = {0};
 
-    return x->num < y->num ? -1 : x->num > y->num;
-}
-
-static const struct session **pending(struct manager *m, size_t *ret_count)
-{
-    const struct session **list = xnew_array(const struct session *, map_count(&m->sessions));
-    size_t n = 0;
-
-    map_for_each (e, &m->sessions) {
-        const struct session *s = e->value;
-        if (s->state == SESSION_PENDING)
-            list[n++] = s;
+    map_for_each (q, &n->quarantined) {
+        const struct sched_withheld *held = q->value;
+        resources_add(&all.sum, &held->sum);
+        all.gpus |= held->gpus;
     }
-    qsort(list, n, sizeof(*list), by_num); /* NOLINT(bugprone-sizeof-expression): of pointers */
-    *ret_count = n;
-    return list;
+    return all;
 }
+
+static void tell_node(struct manager *m, const char *name)
+{
+    const struct mnode *n = map_get(&m->nodes, name);
+    struct sched_withheld held;
+
+    if (!n) {
+        sched_node_remove(&m->sched, name);
+        return;
+    }
+    held = withheld_on(n);
+    sched_node_put(&m->sched, &n->node, &held);
+}
+
+static void tell_session(struct manager *m, const char *id)
+{
+    const struct session *s = map_get(&m->sessions, id);
+
+    if (s)
+        sched_session_put(&m->sched, s, clock_real_usec());
+    else
+        sched_session_remove(&m->sched, id);
+}
+
+/* Nodes first: sessions are on them. */
+static void tell_changes(struct manager *m)
+{
+    map_for_each (e, &m->changed_nodes)
+        tell_node(m, e->key);
+    map_for_each (e, &m->changed_sessions)
+        tell_session(m, e->key);
+    map_done(&m->changed_nodes, NULL);
+    map_done(&m->changed_sessions, NULL);
+    map_init(&m->changed_nodes);
+    map_init(&m->changed_sessions);
+}
+
+/* --- what comes of it ---------------------------------------------------------------------------
+ */
 
 static void place_container(struct session *s, uint32_t rank, const struct sched_share *share)
 {
     struct container *c = &s->containers[rank];
     uint32_t n = 0;
 
-    STR_SET(c->node, share->node->name);
+    STR_SET(c->node, share->node);
     c->gpu_count = (uint32_t)__builtin_popcountll(share->gpus);
     free(c->gpus);
     c->gpus = xnew_array(uint32_t, c->gpu_count);
@@ -104,58 +139,56 @@ static void place_container(struct session *s, uint32_t rank, const struct sched
     container_state_move(&c->state, CONTAINER_ASSIGNED, NULL);
 }
 
-static void apply(struct manager *m, const struct sched_decision *d)
+static void place_session(struct manager *m, const struct sched_start *start)
 {
-    struct session *s = map_get(&m->sessions, d->session->id);
+    struct session *s = map_get(&m->sessions, start->session);
     bool several = false;
 
-    if (!d->placed) {
-        bool news = !str_eq(s->reason_code, d->code);
-        STR_SET(s->reason_code, d->code);
-        STR_SET(s->reason, d->text);
-        if (news)
-            session_save(m, s);
-        return;
-    }
     for (uint32_t i = 0; i < s->size; i++) {
-        place_container(s, i, &d->shares[i]);
-        several |= d->shares[i].node != d->shares[0].node;
+        place_container(s, i, &start->shares[i]);
+        several |= !str_eq(start->shares[i].node, start->shares[0].node);
     }
     s->placed_mode = several ? MODE_MULTI_NODE : MODE_SINGLE_NODE;
     launch_placed(m, s);
 }
 
-static void pass_run(struct manager *m)
+void pass_reason(struct manager *m, struct session *s, struct sched_reason *ret)
 {
-    struct sched_snapshot snap = {0};
-    struct sched_decision *d = NULL;
-    size_t count = 0;
-
-    snap.pending = pending(m, &snap.pending_count);
-    if (snap.pending_count > 0) {
-        snap.nodes = pass_usage(m, &snap.node_count);
-        sched_pass(&snap, &d, &count);
-        for (size_t i = 0; i < count; i++)
-            apply(m, &d[i]);
-        sched_free(d, count);
-    }
-    m->pass_count++;
-    m->pass_usec = clock_real_usec();
-    free(snap.nodes);
-    free((void *)snap.pending);
+    sched_explain(&m->sched, s, ret);
+    STR_SET(s->reason_code, ret->code);
+    STR_SET(s->reason, ret->text);
 }
 
-struct sched_decision *pass_dry(struct manager *m, const struct session *s)
+static void note_reason(struct manager *m, const char *id)
 {
-    struct sched_snapshot snap = {.pending = &s, .pending_count = 1};
-    struct sched_decision *d = NULL;
-    size_t count;
+    struct session *s = map_get(&m->sessions, id);
+    struct sched_reason why;
 
-    snap.nodes = pass_usage(m, &snap.node_count);
-    sched_pass(&snap, &d, &count);
-    free(snap.nodes);
-    assert(count == 1);
-    return d;
+    pass_reason(m, s, &why);
+    session_save(m, s);
+}
+
+static void run(struct manager *m)
+{
+    uint64_t now = clock_real_usec();
+    struct sched_result result;
+
+    tell_changes(m);
+    sched_run(&m->sched, now, &result);
+    for (size_t i = 0; i < result.started_count; i++)
+        place_session(m, &result.started[i]);
+    for (size_t i = 0; i < result.news_count; i++)
+        note_reason(m, result.news[i]);
+    sched_result_done(&result);
+    m->pass_count++;
+    m->pass_usec = now;
+}
+
+bool pass_try(struct manager *m, const struct session *s, struct sched_start *ret_start,
+    struct sched_reason *ret_reason)
+{
+    tell_changes(m);
+    return sched_try(&m->sched, s, clock_real_usec(), ret_start, ret_reason);
 }
 
 static void pass_at_turn_end(uv_check_t *check)
@@ -165,7 +198,7 @@ static void pass_at_turn_end(uv_check_t *check)
     if (!m->pass_wanted)
         return;
     m->pass_wanted = false;
-    pass_run(m);
+    run(m);
 }
 
 void pass_start(struct manager *m)

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/strv.h"
 #include "manager/epoch.h"
+#include "manager/launch.h"
 #include "manager/tokens.h"
 #include "wire/node.h"
 #include "wire/session.h"
@@ -58,6 +59,7 @@ void session_save(struct manager *m, const struct session *s)
     json_set_u64(body, "attempt", s->attempt);
     snprintf(type, sizeof(type), "session.%s", session_state_name(s->state));
     emit(m, type, s->id, s->owner, body);
+    pass_session_changed(m, s->id);
 }
 
 void node_save(struct manager *m, const struct mnode *n, const char *event)
@@ -71,6 +73,7 @@ void node_save(struct manager *m, const struct mnode *n, const char *event)
     json_set_str(body, "state", node_state_name(n->node.state));
     json_set_bool(body, "drained", n->node.drained);
     emit(m, event, n->node.name, "", body);
+    pass_node_changed(m, n->node.name);
 }
 
 static void free_node(void *p)
@@ -87,6 +90,7 @@ void node_forget(struct manager *m, struct mnode *n)
 {
     store_del(m->store, "node", n->node.name);
     emit(m, "node.removed", n->node.name, "", json_object());
+    pass_node_changed(m, n->node.name);
     map_remove(&m->nodes, n->node.name);
     free_node(n);
 }
@@ -193,9 +197,11 @@ static int load_session(
     struct session *s = NULL;
     int r = session_from_json_stored(body, &s, err);
 
-    if (r == 0)
-        map_set(&m->sessions, s->id, s);
-    return r;
+    if (r < 0)
+        return r;
+    map_set(&m->sessions, s->id, s);
+    pass_session_changed(m, s->id);
+    return 0;
 }
 
 static int load_node(
@@ -215,6 +221,7 @@ static int load_node(
     map_init(&n->cleaning);
     map_init(&n->quarantined);
     map_set(&m->nodes, n->node.name, n);
+    pass_node_changed(m, n->node.name);
     return 0;
 }
 
@@ -393,6 +400,9 @@ int state_load(struct manager *m, struct err *err)
     map_init(&m->streams);
     map_init(&m->idempotency);
     map_init(&m->dirty);
+    map_init(&m->changed_sessions);
+    map_init(&m->changed_nodes);
+    sched_init(&m->sched);
     r = cluster_open(m, err);
     if (r == 0)
         r = load_all(m, err);
@@ -415,6 +425,9 @@ static void free_image(void *p)
 
 void state_done(struct manager *m)
 {
+    sched_done(&m->sched);
+    map_done(&m->changed_sessions, NULL);
+    map_done(&m->changed_nodes, NULL);
     map_done(&m->sessions, free_session);
     map_done(&m->nodes, free_node);
     map_done(&m->groups, free);

@@ -2,7 +2,7 @@
  * What can never fit is refused when it is asked for, with the shortfall. Nodes count as they are
  * when empty, up or not, drained or not, their GPUs healthy or not: all of that passes.
  */
-#include "sched/place.h"
+#include "sched/fill.h"
 #include "sched/reason.h"
 
 /* One node of the group, as far as this session is concerned. */
@@ -24,7 +24,7 @@ static struct room *find_rooms(
         rooms[n].node = nodes[i];
         rooms[n].whole = nodes[i]->capacity;
         rooms[n].whole.gpus = MIN_OF(nodes[i]->capacity.gpus,
-            (uint32_t)__builtin_popcountll(place_gpus(nodes[i], s->gpu_model, false)));
+            (uint32_t)__builtin_popcountll(fill_gpus(nodes[i], s->gpu_model, false)));
         rooms[n].fits = resources_times(&s->each, &rooms[n].whole);
         n++;
     }
@@ -152,7 +152,7 @@ static bool has_model(const struct session *s, const struct room *rooms, size_t 
 static bool has_gpu_before(const struct room *rooms, size_t end, const char *model)
 {
     for (size_t i = 0; i < end; i++)
-        if (place_gpus(rooms[i].node, model, false))
+        if (fill_gpus(rooms[i].node, model, false))
             return true;
     return false;
 }

@@ -1,168 +1,411 @@
 /*
- * Where one gang goes. All of a session's containers are equal, so filling the nodes that hold most
- * first uses the fewest nodes; as soon as one node holds all that is left, the tightest such node
- * takes it. A gang that fits on one node is the same rule at its first step.
+ * The choice of nodes. All containers of a job are equal, so filling the nodes that hold most first
+ * uses the fewest; as soon as one node holds all that is left, the cheapest such node takes it.
  */
 #include "sched/place.h"
 
-uint64_t place_gpus(const struct node *n, const char *model, bool healthy_only)
+/* Costs that are cached: for so many shapes on each node, in powers of two. */
+#define COSTS_PER_NODE 16
+#define COSTS_MIN 64u
+#define COSTS_MAX (1u << 16)
+
+/* --- what is free ------------------------------------------------------------------------- */
+
+static uint32_t block_count(const struct book *b)
 {
-    uint64_t bits = 0;
+    return (b->node_count + PLACE_BLOCK - 1) / PLACE_BLOCK;
+}
 
-    for (uint32_t i = 0; i < n->capacity.gpus; i++) {
-        const struct gpu *g = &n->gpus[i];
+void place_init(struct place *p, const struct book *b)
+{
+    *p = (struct place){.book = b};
+    usage_init(&p->usage, b);
+    frag_mix_init(&p->mix, b);
+    p->blocks = xnew_array(struct place_block, block_count(b));
+    p->list = xnew_array(struct place_candidate, b->node_count);
+    p->states = xnew_array(uint64_t, b->node_count);
+    p->cost_mask = COSTS_MIN;
+    while (p->cost_mask < COSTS_MAX && p->cost_mask < b->node_count * COSTS_PER_NODE)
+        p->cost_mask *= 2;
+    p->costs = xnew_array(struct place_cost, p->cost_mask--);
+    p->owns_costs = true;
+    p->domains = 1;
+    for (uint32_t i = 0; i < b->node_count; i++)
+        p->domains = MAX_OF(p->domains, MAX_OF(b->nodes[i].leaf, b->nodes[i].spine) + 1u);
+    for (uint32_t i = 0; i < block_count(b); i++)
+        p->blocks[i].stale = true;
+}
 
-        if (g->index >= NODE_GPUS_MAX || (healthy_only && !g->healthy))
-            continue;
-        if (!model[0] || str_eq(model, g->model))
-            bits |= UINT64_C(1) << g->index;
+void place_copy(struct place *to, const struct place *from)
+{
+    const struct book *b = from->book;
+
+    *to = *from;
+    to->usage.nodes = NULL;
+    usage_copy(&to->usage, &from->usage);
+    to->blocks = xmemdup(from->blocks, block_count(b) * sizeof(*from->blocks));
+    to->list = xnew_array(struct place_candidate, b->node_count);
+    to->states = xmemdup(from->states, b->node_count * sizeof(*from->states));
+    to->owns_costs = false; /* what a state costs does not depend on whose it is */
+}
+
+void place_done(struct place *p)
+{
+    usage_done(&p->usage);
+    free(p->blocks);
+    free(p->list);
+    free(p->states);
+    if (p->owns_costs)
+        free(p->costs);
+}
+
+static void touch(struct place *p, uint32_t node)
+{
+    if (node == BOOK_NONE)
+        return;
+    p->blocks[node / PLACE_BLOCK].stale = true;
+    p->states[node] = 0;
+}
+
+void place_take(struct place *p, const struct shape *s, const struct book_share *share)
+{
+    usage_take(&p->usage, s, share);
+    touch(p, share->node);
+}
+
+void place_set(struct place *p, uint32_t node, const struct usage_node *free)
+{
+    p->usage.nodes[node] = *free;
+    touch(p, node);
+}
+
+void place_give(struct place *p, const struct shape *s, const struct book_share *share)
+{
+    usage_give(&p->usage, s, share);
+    touch(p, share->node);
+}
+
+static bool has_room(struct place *p, const struct shape *s, const struct book_share *share)
+{
+    const struct usage_node *n = &p->usage.nodes[share->node];
+    const struct book_node *of = &p->book->nodes[share->node];
+
+    if (!usage_may(p->book, share->node, s) || n->cpu_milli < s->cpu_milli ||
+        n->mem < (int64_t)s->mem || (share->gpus & ~of->healthy))
+        return false;
+    for (uint64_t bits = share->gpus; bits; bits &= bits - 1)
+        if (n->gpu[__builtin_ctzll(bits)] < (int32_t)share->milli)
+            return false;
+    return true;
+}
+
+bool place_exactly(struct place *p, const struct shape *s, const struct book_share *shares)
+{
+    for (uint32_t i = 0; i < s->size; i++) {
+        if (!has_room(p, s, &shares[i])) {
+            while (i-- > 0)
+                place_give(p, s, &shares[i]);
+            return false;
+        }
+        place_take(p, s, &shares[i]);
     }
-    return bits;
+    return true;
 }
 
-static uint32_t count_bits(uint64_t bits)
+static void refresh(struct place *p, uint32_t block)
 {
-    return (uint32_t)__builtin_popcountll(bits);
-}
+    uint32_t end = MIN_OF((block + 1) * PLACE_BLOCK, p->book->node_count);
+    struct place_block b = {0};
 
-static uint32_t count_fits(const struct candidate *c, const struct resources *each)
-{
-    uint32_t n = resources_times(each, &c->sn->free);
+    for (uint32_t i = block * PLACE_BLOCK; i < end; i++) {
+        const struct usage_node *n = &p->usage.nodes[i];
 
-    return each->gpus ? MIN_OF(n, count_bits(c->gpus) / each->gpus) : n;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const struct candidate *x = a, *y = b;
-
-    return strcmp(x->sn->node->name, y->sn->node->name);
-}
-
-struct candidate *place_candidates(
-    const struct sched_snapshot *snap, const struct session *s, size_t *ret_count)
-{
-    struct candidate *cand = xnew_array(struct candidate, snap->node_count);
-    size_t n = 0;
-
-    for (size_t i = 0; i < snap->node_count; i++) {
-        struct sched_node *sn = &snap->nodes[i];
-
-        if (!node_takes_work(sn->node) || !str_eq(sn->node->group, s->group))
+        if (p->book->nodes[i].closed)
             continue;
-        cand[n].sn = sn;
-        cand[n].gpus = sn->gpu_free & place_gpus(sn->node, s->gpu_model, true);
-        cand[n].fits = count_fits(&cand[n], &s->each);
-        n++;
+        b.cpu_milli = MAX_OF(b.cpu_milli, n->cpu_milli);
+        b.mem = MAX_OF(b.mem, n->mem);
+        b.whole = MAX_OF(b.whole, n->whole);
+        b.part = MAX_OF(b.part, n->part);
     }
-    qsort(cand, n, sizeof(*cand), by_name);
-    *ret_count = n;
-    return cand;
+    p->blocks[block] = b;
 }
 
-/* What would be left of the node with n more containers on it. GPUs weigh most: a session without
- * any goes where none is left to be wasted. */
-static struct resources left_over(
-    const struct candidate *c, const struct resources *each, uint32_t n)
+static bool may_hold(struct place *p, uint32_t block, const struct shape *s)
 {
-    struct resources left = c->sn->free, used = {0};
+    const struct place_block *b = &p->blocks[block];
 
-    (void)resources_scale(each, n, &used); /* n fit, so it cannot overflow */
-    resources_sub(&left, &used);
-    return left;
+    if (b->stale)
+        refresh(p, block);
+    if (b->cpu_milli < s->cpu_milli || b->mem < (int64_t)s->mem)
+        return false;
+    if (shape_is_part(s))
+        return b->whole > 0 || b->part >= s->gpu_milli;
+    return b->whole >= shape_gpus(s);
 }
 
-static bool is_tighter(const struct resources *a, const struct resources *b)
+uint32_t place_scan(struct place *p, const struct shape *s, uint64_t *ret_total)
 {
-    if (a->gpus != b->gpus)
-        return a->gpus < b->gpus;
-    if (a->cpu_milli != b->cpu_milli)
-        return a->cpu_milli < b->cpu_milli;
-    return a->mem < b->mem;
-}
+    uint32_t n = 0, blocks = block_count(p->book);
+    uint64_t total = 0;
 
-/* a is better than b for the next part of a gang that still needs rest containers. Equal ones keep
- * their order, which is by name. */
-static bool is_better(const struct candidate *a, const struct candidate *b,
-    const struct resources *each, uint32_t rest)
-{
-    uint32_t na = MIN_OF(a->fits, rest), nb = MIN_OF(b->fits, rest);
-    struct resources left_a, left_b;
+    for (uint32_t block = 0; block < blocks; block++) {
+        uint32_t end = MIN_OF((block + 1) * PLACE_BLOCK, p->book->node_count);
 
-    if (na != nb)
-        return na > nb;
-    left_a = left_over(a, each, na);
-    left_b = left_over(b, each, nb);
-    return is_tighter(&left_a, &left_b);
-}
-
-static struct candidate *pick(
-    struct candidate *cand, size_t count, const struct resources *each, uint32_t rest)
-{
-    struct candidate *best = NULL;
-
-    for (size_t i = 0; i < count; i++) {
-        struct candidate *c = &cand[i];
-
-        if (c->used || c->fits == 0)
+        if (!may_hold(p, block, s))
             continue;
-        if (!best || is_better(c, best, each, rest))
-            best = c;
+        p->scanned += end - block * PLACE_BLOCK;
+        for (uint32_t i = block * PLACE_BLOCK; i < end; i++) {
+            uint32_t fits = usage_may(p->book, i, s) ? usage_fits(&p->usage, i, s) : 0;
+
+            if (fits > 0)
+                p->list[n++] = (struct place_candidate){i, fits};
+            total += fits;
+        }
+    }
+    *ret_total = total;
+    return n;
+}
+
+/* --- what a node costs -------------------------------------------------------------------- */
+
+#define HASH_PRIME UINT64_C(0x100000001b3)
+
+/* FNV-1a over what decides the cost. */
+static uint64_t state_of(const struct place *p, uint32_t node)
+{
+    const struct book_node *of = &p->book->nodes[node];
+    const struct usage_node *n = &p->usage.nodes[node];
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    const uint64_t words[] = {(uint64_t)n->cpu_milli, (uint64_t)n->mem,
+        (uint64_t)of->models << 32 | (uint64_t)of->gpus << 16, n->free_milli};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        h = (h ^ words[i]) * HASH_PRIME;
+    for (uint32_t i = 0; i < of->gpus; i++)
+        h = (h ^ ((uint64_t)(uint16_t)n->gpu[i] << 8 | of->model[i])) * HASH_PRIME;
+    return h | 1;
+}
+
+static uint64_t hash_of_shape(const struct shape *s, uint32_t count)
+{
+    uint64_t h = (s->mem ^ count) * HASH_PRIME;
+
+    h = (h ^ ((uint64_t)s->cpu_milli << 32 | s->gpu_milli)) * HASH_PRIME;
+    return (h ^ s->models) * HASH_PRIME;
+}
+
+/* The least wanted model that the shape could have there. */
+static uint32_t scarcity_of(const struct place *p, uint32_t node, const struct shape *s)
+{
+    uint32_t least = UINT32_MAX;
+
+    if (s->gpu_milli == 0)
+        return p->book->nodes[node].gpus > 0; /* work without GPUs keeps off nodes with them */
+    for (uint32_t bits = p->book->nodes[node].models & (s->models ? s->models : UINT32_MAX); bits;
+         bits &= bits - 1)
+        least = MIN_OF(least, p->mix.scarcity[__builtin_ctz(bits)]);
+    return least;
+}
+
+/* What the node has left of what matters on it: the fuller one wins a tie. Work without GPUs that
+ * has to share a node with them goes where it takes CPUs away from the fewest. */
+static int64_t left_on(const struct book_node *of, const struct usage_node *n)
+{
+    int64_t left = of->gpus ? (int64_t)n->free_milli : n->cpu_milli / 1000;
+
+    return MIN_OF(MAX_OF(left, INT64_C(0)), INT64_C(0xfffff));
+}
+
+#define PLACES_LEFT (INT64_C(1) << 20)     /* values of left_on */
+#define PLACES_SCARCITY (INT64_C(1) << 20) /* and of scarcity_of, at most */
+
+/* Fragmentation, then scarcity, then best fit. Work without GPUs keeps off nodes with them first.
+ */
+static int64_t in_order(const struct shape *s, int64_t frag, uint32_t scarcity, int64_t left)
+{
+    int64_t scarce = MIN_OF((int64_t)scarcity, PLACES_SCARCITY - 1);
+
+    if (s->gpu_milli)
+        return (frag * PLACES_SCARCITY + scarce) * PLACES_LEFT + left;
+    return (scarce * PLACES_SCARCITY + frag) * PLACES_LEFT + left;
+}
+
+/* Of count containers on the node. */
+static int64_t cost_of(struct place *p, uint32_t node, const struct shape *s, uint32_t count)
+{
+    struct usage_node saved = p->usage.nodes[node];
+    int64_t cost = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct book_share share = {.node = node, .milli = SHAPE_WHOLE};
+
+        cost += frag_cost(&p->mix, &p->usage, node, s, &share.gpus);
+        if (shape_is_part(s))
+            share.milli = (uint16_t)s->gpu_milli;
+        if (i + 1 < count)
+            usage_take(&p->usage, s, &share);
+    }
+    p->usage.nodes[node] = saved;
+    return in_order(s, cost, scarcity_of(p, node, s), left_on(&p->book->nodes[node], &saved));
+}
+
+static int64_t cached_cost(
+    struct place *p, uint32_t node, const struct shape *s, uint32_t count, uint64_t shape_hash)
+{
+    struct place_cost *c;
+    uint64_t key;
+
+    if (!p->states[node])
+        p->states[node] = state_of(p, node);
+    key = (p->states[node] ^ shape_hash) * HASH_PRIME;
+    c = &p->costs[(key >> 24) & p->cost_mask];
+    if (c->key != key)
+        *c = (struct place_cost){key, cost_of(p, node, s, count)};
+    return c->cost;
+}
+
+/* --- one node ----------------------------------------------------------------------------- */
+
+/* The cheapest candidate that holds count containers and is not used; BOOK_NONE: none does. */
+static uint32_t cheapest(struct place *p, uint32_t n, const struct shape *s, uint32_t count)
+{
+    uint64_t shape_hash = hash_of_shape(s, count);
+    uint32_t best = BOOK_NONE;
+    int64_t least = INT64_MAX;
+
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t cost;
+
+        if (p->list[i].fits < count)
+            continue;
+        cost = cached_cost(p, p->list[i].node, s, count, shape_hash);
+        if (cost < least) {
+            least = cost;
+            best = i;
+        }
     }
     return best;
 }
 
-/* The lowest n of bits; they are taken out. */
-static uint64_t take_gpus(uint64_t *bits, uint32_t n)
+static void put(struct place *p, const struct shape *s, uint32_t node, struct book_share *shares,
+    uint32_t count)
 {
-    uint64_t taken = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct book_share share = {.node = node, .milli = SHAPE_WHOLE};
 
-    while (n-- > 0) {
-        uint64_t lowest = *bits & -*bits;
-
-        assert(lowest);
-        taken |= lowest;
-        *bits &= ~lowest;
+        if (s->gpu_milli > 0)
+            (void)frag_cost(&p->mix, &p->usage, node, s, &share.gpus);
+        if (shape_is_part(s))
+            share.milli = (uint16_t)s->gpu_milli;
+        shares[i] = share;
+        place_take(p, s, &share);
     }
-    return taken;
 }
 
-static void take(struct candidate *c, const struct session *s, struct sched_share *share)
+/* --- several nodes ------------------------------------------------------------------------ */
+
+static uint16_t domain_of(const struct book *b, uint32_t node, enum level level)
 {
-    share->node = c->sn->node;
-    share->gpus = take_gpus(&c->gpus, s->each.gpus);
-    c->sn->gpu_free &= ~share->gpus;
-    resources_sub(&c->sn->free, &s->each);
+    return level == LEVEL_LEAF ? b->nodes[node].leaf
+        : level == LEVEL_SPINE ? b->nodes[node].spine
+                               : 0;
 }
 
-static bool can_place(const struct candidate *cand, size_t count, const struct session *s)
-{
-    uint64_t sum = 0;
-    uint32_t most = 0;
+/* A domain (a leaf, a spine, all) as the job would use it. */
+struct domain {
+    uint64_t room;  /* containers */
+    uint32_t nodes; /* that it would take, the roomiest first */
+};
 
-    for (size_t i = 0; i < count; i++) {
-        sum += cand[i].fits;
-        most = MAX_OF(most, cand[i].fits);
+static int by_fits(const void *a, const void *b)
+{
+    const struct place_candidate *x = a, *y = b;
+
+    if (x->fits != y->fits)
+        return x->fits > y->fits ? -1 : 1;
+    return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* The best domain of this level: fewest nodes, then least room left over, then the lowest number;
+ * BOOK_NONE: none holds it. The list is sorted by room. */
+static uint32_t best_domain(struct place *p, uint32_t n, const struct shape *s, enum level level)
+{
+    _cleanup_free_ struct domain *d = xnew_array(struct domain, p->domains);
+    uint32_t best = BOOK_NONE;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct domain *x = &d[domain_of(p->book, p->list[i].node, level)];
+
+        x->nodes += x->room < s->size;
+        x->room += p->list[i].fits;
     }
-    return (s->mode == MODE_SINGLE_NODE ? most : sum) >= s->size;
+    for (uint32_t i = level == LEVEL_CLUSTER ? 0 : 1; i < p->domains; i++) {
+        if (d[i].room < s->size)
+            continue;
+        if (best == BOOK_NONE || d[i].nodes < d[best].nodes ||
+            (d[i].nodes == d[best].nodes && d[i].room < d[best].room))
+            best = i;
+    }
+    return best;
 }
 
-bool place_gang(
-    struct candidate *cand, size_t count, const struct session *s, struct sched_share *shares)
+/* Keep only the candidates of one domain, in their order. */
+static uint32_t keep_domain(struct place *p, uint32_t n, enum level level, uint32_t domain)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (domain_of(p->book, p->list[i].node, level) == domain)
+            p->list[kept++] = p->list[i];
+    return kept;
+}
+
+static void spread(struct place *p, uint32_t n, const struct shape *s, struct book_share *shares)
 {
     uint32_t rank = 0;
 
-    if (!can_place(cand, count, s))
-        return false;
     while (rank < s->size) {
-        struct candidate *c = pick(cand, count, &s->each, s->size - rank);
-        uint32_t end;
+        uint32_t rest = s->size - rank, most = 0, at, count;
 
-        assert(c);
-        end = rank + MIN_OF(c->fits, s->size - rank);
-        while (rank < end)
-            take(c, s, &shares[rank++]);
-        c->used = true;
+        for (uint32_t i = 0; i < n; i++)
+            most = MAX_OF(most, p->list[i].fits);
+        count = MIN_OF(most, rest);
+        at = cheapest(p, n, s, count);
+        assert(count > 0 && at != BOOK_NONE);
+        put(p, s, p->list[at].node, shares + rank, count);
+        p->list[at].fits = 0;
+        rank += count;
     }
-    return true;
+}
+
+static bool place_wide(
+    struct place *p, uint32_t n, const struct shape *s, struct book_share *shares)
+{
+    enum level widest = s->level ? (enum level)s->level : LEVEL_CLUSTER;
+
+    qsort(p->list, n, sizeof(*p->list), by_fits);
+    for (enum level level = LEVEL_LEAF; level <= widest; level++) {
+        uint32_t domain = best_domain(p, n, s, level);
+
+        if (domain == BOOK_NONE)
+            continue;
+        spread(p, keep_domain(p, n, level, domain), s, shares);
+        return true;
+    }
+    return false;
+}
+
+bool place_job(struct place *p, const struct shape *s, struct book_share *shares)
+{
+    uint64_t total;
+    uint32_t n = place_scan(p, s, &total), at;
+
+    if (total < s->size)
+        return false;
+    at = cheapest(p, n, s, s->size);
+    if (at != BOOK_NONE) {
+        put(p, s, p->list[at].node, shares, s->size);
+        return true;
+    }
+    return !s->single_node && place_wide(p, n, s, shares);
 }

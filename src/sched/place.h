@@ -1,30 +1,65 @@
-/* Where one gang goes: the choice of nodes and GPUs, without reasons. Inside sched only. */
+/*
+ * Where one job goes now: whole or not at all.
+ *
+ * - on one node if any holds all of it; otherwise, unless it wants one node, on the fewest nodes,
+ *   inside the smallest level (leaf, spine, cluster) that holds it;
+ * - among nodes that do equally well: those whose GPU model is least wanted by name, then those
+ *   whose GPUs are least fragmented by it (frag.h), then by name.
+ */
 #ifndef SCHED_PLACE_H
 #define SCHED_PLACE_H
 
-#include "sched/sched.h"
+#include "sched/frag.h"
 
-/* GPUs of the node, as bits, that are of the model (any when ""); healthy ones only if asked. */
-uint64_t place_gpus(const struct node *n, const char *model, bool healthy_only);
+#define PLACE_BLOCK 64 /* nodes that are skipped at once when none of them has room */
 
-/* Nodes of the snapshot that could take a part of a session, with how many containers fit on each.
- */
-struct candidate {
-    struct sched_node *sn;
-    uint64_t gpus; /* free, healthy, of the model asked */
-    uint32_t fits; /* containers; 0: none */
-    bool used;     /* by this placement */
+struct place_block {
+    int64_t cpu_milli, mem; /* the most that any node has free */
+    uint16_t whole, part;   /* of GPUs */
+    bool stale;             /* something was given back or taken */
 };
 
-/* Up, not drained, in the session's group; heap, by node name; *ret_count of them. */
-struct candidate *place_candidates(
-    const struct sched_snapshot *snap, const struct session *s, size_t *ret_count);
+struct place_cost { /* of so many containers of a shape on a node in a state */
+    uint64_t key;
+    int64_t cost;
+};
 
-/*
- * Place the whole session or nothing. On true shares has one entry a container, by rank, and what
- * they take is gone from the snapshot. shares: room for s->size.
- */
-bool place_gang(
-    struct candidate *cand, size_t count, const struct session *s, struct sched_share *shares);
+struct place_candidate {
+    uint32_t node, fits;
+};
+
+struct place {
+    const struct book *book;
+    struct usage usage;
+    struct frag_mix mix;
+    struct place_block *blocks;
+    struct place_candidate *list; /* room for all nodes */
+    uint64_t *states;             /* a hash of each node's; 0: not taken yet */
+    struct place_cost *costs;     /* a cache: nodes in the same state cost the same */
+    uint32_t cost_mask;           /* how many there are, less one */
+    bool owns_costs;
+    uint32_t domains; /* one more than the highest number of a leaf or spine */
+    uint64_t scanned; /* nodes looked at, for benchmarks */
+};
+
+/* What is free now; changes as jobs are placed. */
+void place_init(struct place *p, const struct book *b);
+/* The same, to be changed apart; gone before the one that it is from. */
+void place_copy(struct place *to, const struct place *from);
+void place_done(struct place *p);
+
+/* Room for shape.size shares; they are taken from what is free. */
+bool place_job(struct place *p, const struct shape *s, struct book_share *shares);
+/* Take these if there is room for all of them. */
+bool place_exactly(struct place *p, const struct shape *s, const struct book_share *shares);
+void place_take(struct place *p, const struct shape *s, const struct book_share *share);
+void place_give(struct place *p, const struct shape *s, const struct book_share *share);
+
+/* What is free on the node, from elsewhere. */
+void place_set(struct place *p, uint32_t node, const struct usage_node *free);
+
+/* Nodes with room for at least one container of the shape, into p->list; how many. *ret_total: the
+ * containers that there is room for, at most the size on each node. */
+uint32_t place_scan(struct place *p, const struct shape *s, uint64_t *ret_total);
 
 #endif

@@ -1,183 +1,238 @@
 /*
- * A pass: for each pending session in the given order a place, or a reason with numbers. Where a
- * gang goes is place.c's business. A session that does not fit does not hold back the ones behind
- * it; reservations come beside this.
+ * The book as sessions and nodes come and go, and what each pass has said of those that wait.
  */
-#include "sched/place.h"
-#include "sched/reason.h"
+#include "sched/sched.h"
 
-/* The reason for a person; cut where it is too long. */
-static void say(struct sched_decision *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
+#include "sched/explain.h"
+#include "sched/fill.h"
 
-static void say(struct sched_decision *d, const char *fmt, ...)
+/* Shapes that no job has any more are dropped when they are most of the table. */
+#define SHAPES_KEPT 1024
+
+void sched_init(struct sched *s)
 {
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(d->text, sizeof(d->text), fmt, ap);
-    va_end(ap);
+    *s = (struct sched){.options = pass_default};
+    book_init(&s->book);
+    map_init(&s->handles);
 }
 
-static uint32_t free_gpus(const struct candidate *c)
+static void forget_after(struct sched *s)
 {
-    return MIN_OF((uint32_t)__builtin_popcountll(c->gpus), c->sn->free.gpus);
+    if (s->has_after)
+        place_done(&s->after);
+    s->has_after = false;
 }
 
-/* Nodes of the group by what keeps them from taking work. */
-struct census {
-    uint32_t nodes, up, drained, unreachable, lost;
-};
-
-static struct census take_census(const struct sched_snapshot *snap, const char *group)
+void sched_done(struct sched *s)
 {
-    struct census c = {0};
+    forget_after(s);
+    book_done(&s->book);
+    map_done(&s->handles, NULL);
+    free(s->notes);
+}
 
-    for (size_t i = 0; i < snap->node_count; i++) {
-        const struct node *n = snap->nodes[i].node;
+/* --- what there is ------------------------------------------------------------------------ */
 
-        if (!str_eq(n->group, group))
+/* Handles live in the map as pointers, one higher: a map has no NULL. */
+static uint32_t handle_of(const struct sched *s, const char *id)
+{
+    return (uint32_t)(uintptr_t)map_get(&s->handles, id) - 1;
+}
+
+void sched_node_put(struct sched *s, const struct node *n, const struct sched_withheld *withheld)
+{
+    forget_after(s);
+    fill_node(&s->book, n, withheld);
+}
+
+void sched_node_remove(struct sched *s, const char *name)
+{
+    uint32_t node = book_node_find(&s->book, name);
+
+    forget_after(s);
+    if (node != BOOK_NONE)
+        book_node_remove(&s->book, node);
+}
+
+static uint32_t add_job(struct sched *s, const char *id, const struct book_job *job)
+{
+    uint32_t h = book_job_add(&s->book, job);
+
+    map_set(&s->handles, id, (void *)(uintptr_t)(h + 1));
+    s->notes = xgrow(s->notes, &s->note_cap, h + 1, sizeof(*s->notes));
+    s->notes[h] = (struct sched_note){0};
+    STR_SET(s->notes[h].id, id);
+    return h;
+}
+
+void sched_session_put(struct sched *s, const struct session *session, uint64_t now_usec)
+{
+    uint32_t h = handle_of(s, session->id);
+    bool waits = session->state == SESSION_PENDING, holds = fill_holds(session);
+    struct book_job job;
+
+    if (!waits && !holds) {
+        sched_session_remove(s, session->id);
+        return;
+    }
+    job = fill_job(&s->book, session, now_usec);
+    if (h == BOOK_NONE) {
+        h = add_job(s, session->id, &job);
+    } else {
+        if (s->book.jobs[h].state == JOB_RUNS) {
+            book_job_stop(&s->book, h);
+            s->notes[h].seen = false;
+        }
+        book_job_change(&s->book, h, &job);
+    }
+    if (!waits) {
+        _cleanup_free_ struct book_share *shares = fill_shares(&s->book, session);
+
+        book_job_start(&s->book, h, shares, fill_started(session));
+    }
+}
+
+void sched_session_remove(struct sched *s, const char *id)
+{
+    uint32_t h = handle_of(s, id);
+
+    if (h == BOOK_NONE)
+        return;
+    book_job_remove(&s->book, h);
+    map_remove(&s->handles, id);
+}
+
+/* --- passes ------------------------------------------------------------------------------- */
+
+static void take_start(const struct sched *s, uint32_t job, struct sched_start *ret)
+{
+    const struct book_job *j = &s->book.jobs[job];
+
+    *ret = (struct sched_start){.size = s->book.shapes[j->shape].size};
+    STR_SET(ret->session, s->notes[job].id);
+    ret->shares = xnew_array(struct sched_share, ret->size);
+    for (uint32_t i = 0; i < ret->size; i++)
+        ret->shares[i] = (struct sched_share){
+            s->book.nodes[j->shares[i].node].name, j->shares[i].gpus};
+}
+
+/* Is it news? */
+static bool take_note(
+    struct sched *s, const struct decision *d, uint32_t position, const struct census *groups)
+{
+    struct sched_note *n = &s->notes[d->job];
+    const struct shape *shape = book_shape_of(&s->book, &s->book.jobs[d->job]);
+    enum sched_code code = explain_code(&groups[shape->group], shape, (enum verdict)d->verdict);
+    bool news = !n->seen || n->code != code;
+
+    n->seen = true;
+    n->verdict = d->verdict;
+    n->code = (uint8_t)code;
+    n->position = position;
+    n->start = d->start;
+    n->blocker = d->verdict == VERDICT_PRIORITY ? s->book.jobs[d->blocker].num : 0;
+    return news;
+}
+
+void sched_run(struct sched *s, uint64_t now_usec, struct sched_result *ret)
+{
+    _cleanup_free_ struct census *groups = NULL;
+    struct pass_result result;
+    uint32_t position = 0;
+
+    *ret = (struct sched_result){0};
+    forget_after(s);
+    if (s->book.shape_count > SHAPES_KEPT &&
+        s->book.shape_count > 2 * (s->book.waiting + s->book.running))
+        book_drop_shapes(&s->book);
+    pass_run(&s->book, &s->options, now_usec, &result);
+    groups = explain_census(&s->book);
+    ret->started = xnew_array(struct sched_start, result.started);
+    ret->news = xcalloc(result.count - result.started + 1, sizeof(*ret->news));
+    for (uint32_t i = 0; i < result.count; i++) {
+        const struct decision *d = &result.list[i];
+
+        if (d->verdict == VERDICT_START)
+            take_start(s, d->job, &ret->started[ret->started_count++]);
+        else if (take_note(s, d, ++position, groups))
+            STR_SET(ret->news[ret->news_count++], s->notes[d->job].id);
+    }
+    pass_result_done(&result);
+}
+
+void sched_start_done(struct sched_start *start)
+{
+    free(TAKE_PTR(start->shares));
+}
+
+void sched_result_done(struct sched_result *r)
+{
+    for (size_t i = 0; i < r->started_count; i++)
+        sched_start_done(&r->started[i]);
+    free(TAKE_PTR(r->started));
+    free(TAKE_PTR(r->news));
+    *r = (struct sched_result){0};
+}
+
+void sched_explain(struct sched *s, const struct session *session, struct sched_reason *ret)
+{
+    uint32_t h = handle_of(s, session->id);
+    const struct sched_note *n = h == BOOK_NONE ? NULL : &s->notes[h];
+    const struct book_job *j = h == BOOK_NONE ? NULL : &s->book.jobs[h];
+
+    *ret = (struct sched_reason){0};
+    if (!s->has_after) {
+        place_init(&s->after, &s->book);
+        s->has_after = true;
+    }
+    if (!n || !n->seen || j->state != JOB_WAITS) {
+        explain_reason(&s->after, session, NULL, CODE_QUEUED, ret);
+        return;
+    }
+    ret->position = n->position;
+    ret->start_usec = n->start;
+    ret->blocker = n->blocker;
+    explain_reason(&s->after, session, book_shape_of(&s->book, j), (enum sched_code)n->code, ret);
+}
+
+/* --- what if ------------------------------------------------------------------------------ */
+
+static void copy(struct sched *to, const struct sched *from)
+{
+    *to = (struct sched){.options = from->options};
+    book_copy(&to->book, &from->book);
+    map_init(&to->handles);
+    map_for_each (e, &from->handles)
+        map_set(&to->handles, e->key, e->value);
+    to->notes = xmemdup(from->notes, from->note_cap * sizeof(*from->notes));
+    to->note_cap = from->note_cap;
+}
+
+bool sched_try(const struct sched *s, const struct session *session, uint64_t now_usec,
+    struct sched_start *ret_start, struct sched_reason *ret_reason)
+{
+    struct sched_result result;
+    struct sched other;
+    bool starts = false;
+
+    copy(&other, s);
+    sched_session_put(&other, session, now_usec);
+    sched_run(&other, now_usec, &result);
+    *ret_start = (struct sched_start){0};
+    for (size_t i = 0; i < result.started_count; i++) {
+        if (!str_eq(result.started[i].session, session->id))
             continue;
-        c.nodes++;
-        c.up += n->state == NODE_UP;
-        c.drained += n->state == NODE_UP && n->drained;
-        c.unreachable += n->state == NODE_UNREACHABLE;
-        c.lost += n->state == NODE_LOST;
+        starts = true;
+        *ret_start = result.started[i];
+        result.started[i].shares = NULL;
     }
-    return c;
-}
-
-/* No node of the group takes work at all. */
-static void explain_no_node(
-    struct sched_decision *d, const struct sched_snapshot *snap, const char *group)
-{
-    struct census c = take_census(snap, group);
-
-    if (c.up > 0) {
-        STR_SET(d->code, "group_drained");
-        say(d, "all nodes of group '%s' that are up are drained (%u)", group, c.drained);
-        return;
-    }
-    STR_SET(d->code, "no_node_up");
-    if (c.nodes == 0)
-        say(d, "group '%s' has no node", group);
-    else
-        say(d, "no node of group '%s' is up (%u unreachable, %u lost)", group, c.unreachable,
-            c.lost);
-}
-
-static const struct candidate *roomiest(const struct candidate *cand, size_t count)
-{
-    const struct candidate *best = &cand[0];
-
-    for (size_t i = 1; i < count; i++)
-        if (cand[i].fits > best->fits)
-            best = &cand[i];
-    return best;
-}
-
-static void explain_single_node(
-    struct sched_decision *d, const struct candidate *cand, size_t count)
-{
-    const struct candidate *best = roomiest(cand, count);
-    char gang[REASON_GANG_MAX];
-
-    STR_SET(d->code, "single_node_too_small_now");
-    reason_gang(d->session, gang);
-    if (best->fits == 0)
-        say(d, "needs %s on one node; no node of group '%s' has room for even one now", gang,
-            d->session->group);
-    else
-        say(d, "needs %s on one node; the most any node of group '%s' has free is %u x (%s)", gang,
-            d->session->group, best->fits, best->sn->node->name);
-}
-
-/* What is free on all candidates, GPUs being those that the session could use. */
-static struct resources sum_free(const struct candidate *cand, size_t count)
-{
-    struct resources sum = {0};
-
-    for (size_t i = 0; i < count; i++) {
-        struct resources r = cand[i].sn->free;
-
-        r.gpus = free_gpus(&cand[i]);
-        resources_add(&sum, &r);
-    }
-    return sum;
-}
-
-static void explain_resources(struct sched_decision *d, const struct candidate *cand, size_t count)
-{
-    const struct session *s = d->session;
-    char gang[REASON_GANG_MAX], left[REASON_TEXT_MAX];
-    struct resources sum = sum_free(cand, count);
-
-    STR_SET(d->code, "resources");
-    reason_gang(s, gang);
-    reason_resources(&sum, s->each.gpus > 0, s->gpu_model, left);
-    if (s->size == 1)
-        say(d, "needs %s; no node of group '%s' has room for it now (free on %zu node%s: %s)", gang,
-            s->group, count, count == 1 ? "" : "s", left);
-    else
-        say(d, "needs %s; group '%s' has room for %u now (free on %zu node%s: %s)", gang, s->group,
-            d->largest, count, count == 1 ? "" : "s", left);
-}
-
-/* The largest size below the one asked that would fit now. */
-static uint32_t largest_now(const struct session *s, const struct candidate *cand, size_t count)
-{
-    uint64_t sum = 0, most = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        sum += cand[i].fits;
-        most = MAX_OF(most, cand[i].fits);
-    }
-    return (uint32_t)MIN_OF(s->mode == MODE_SINGLE_NODE ? most : sum, s->size - 1);
-}
-
-static void explain(struct sched_decision *d, const struct sched_snapshot *snap,
-    const struct candidate *cand, size_t count)
-{
-    if (count == 0) {
-        explain_no_node(d, snap, d->session->group);
-        return;
-    }
-    d->largest = largest_now(d->session, cand, count);
-    if (d->session->mode == MODE_SINGLE_NODE && d->session->size > 1)
-        explain_single_node(d, cand, count);
-    else
-        explain_resources(d, cand, count);
-}
-
-static void decide(struct sched_decision *d, struct sched_snapshot *snap, const struct session *s)
-{
-    _cleanup_free_ struct candidate *cand = NULL;
-    _cleanup_free_ struct sched_share *shares = NULL;
-    size_t count;
-
-    assert(s->size > 0 && s->size <= SESSION_SIZE_MAX);
-    d->session = s;
-    cand = place_candidates(snap, s, &count);
-    shares = xnew_array(struct sched_share, s->size);
-    d->placed = place_gang(cand, count, s, shares);
-    if (d->placed)
-        d->shares = TAKE_PTR(shares);
-    else
-        explain(d, snap, cand, count);
-}
-
-void sched_pass(struct sched_snapshot *snap, struct sched_decision **ret, size_t *ret_count)
-{
-    struct sched_decision *d = xnew_array(struct sched_decision, snap->pending_count);
-
-    for (size_t i = 0; i < snap->pending_count; i++)
-        decide(&d[i], snap, snap->pending[i]);
-    *ret = d;
-    *ret_count = snap->pending_count;
-}
-
-void sched_free(struct sched_decision *d, size_t count)
-{
-    for (size_t i = 0; d && i < count; i++)
-        free(d[i].shares);
-    free(d);
+    /* Names of nodes are the copy's. */
+    for (uint32_t i = 0; i < ret_start->size; i++)
+        ret_start->shares[i]
+            .node = s->book.nodes[book_node_find(&s->book, ret_start->shares[i].node)].name;
+    if (!starts)
+        sched_explain(&other, session, ret_reason);
+    sched_result_done(&result);
+    sched_done(&other);
+    return starts;
 }

@@ -1,53 +1,106 @@
 /*
- * The scheduler: pure. A snapshot goes in, decisions with reasons come out. No clock, no I/O; the
- * same input gives the same output. Everything in the snapshot is borrowed for the call.
+ * The scheduler, for whoever has nodes and sessions: it is told of each as it changes, and asked to
+ * run a pass; decisions come out, and the reasons of those that wait on demand. Pure: no clock, no
+ * I/O; the same calls give the same decisions. What decides is below: book.h, order.h, place.h,
+ * plan.h, pass.h.
  *
- * Rules of this form (EASY backfill, quotas and preemption come beside them):
- * - sessions are looked at in the order given (the caller sorts by submission);
+ * - the order is by priority (order.h), then by number;
  * - a gang is placed whole or not at all, inside one group;
  * - single-node: on one node, or it waits;
  * - multi-node: whole on one node if any can hold it now, else on the fewest nodes;
- * - among nodes that do equally well: least left over (best fit), then name;
- * - on a node, GPUs are given lowest index first, healthy ones and of the model asked only.
+ * - the first that do not fit have reservations, which nobody behind them may delay.
+ *
+ * What is told is copied. Usage is never told: it is added up, pass by pass, from where sessions
+ * are.
  */
 #ifndef SCHED_SCHED_H
 #define SCHED_SCHED_H
 
 #include "model/node.h"
 #include "model/session.h"
+#include "sched/pass.h"
 
-struct sched_node {
-    const struct node *node;
-    struct resources free; /* capacity less what live containers hold */
-    uint64_t gpu_free;     /* bit i: GPU i is free (healthy or not) */
+/* What is known of a session after a pass, by its handle in the book. */
+struct sched_note {
+    char id[UUID_TEXT_LEN + 1];
+    uint8_t verdict; /* enum verdict */
+    uint8_t code;    /* enum sched_code */
+    bool seen;       /* by a pass since it waits */
+    uint32_t position;
+    uint64_t blocker; /* its number; 0: none */
+    uint64_t start;
 };
 
-struct sched_snapshot {
-    struct sched_node *nodes; /* free and gpu_free are used up as decisions are made */
-    size_t node_count;
-    const struct session *const *pending; /* in order */
-    size_t pending_count;
+struct sched {
+    struct book book;
+    struct pass_options options; /* may be changed between passes */
+    struct map handles;          /* session id -> handle, plus one */
+    struct sched_note *notes;
+    size_t note_cap;
+    struct place after; /* what is free after the last pass, for reasons */
+    bool has_after;
 };
 
-struct sched_share { /* one container's place */
-    const struct node *node;
-    uint64_t gpus; /* bits */
+/* What somebody else holds on a node (quarantined containers). gpus: bits. */
+struct sched_withheld {
+    struct resources sum;
+    uint64_t gpus;
 };
 
-struct sched_decision {
-    const struct session *session;
-    bool placed;
-    struct sched_share *shares; /* session->size of them by rank, when placed */
-    /* when not: */
-    char code[48];  /* "resources", "no_node_up", "group_drained", "single_node_too_small_now" */
+struct sched_share {  /* one container's place */
+    const char *node; /* borrowed from the book until the node is removed */
+    uint64_t gpus;    /* bits */
+};
+
+struct sched_start {
+    char session[UUID_TEXT_LEN + 1];
+    struct sched_share *shares; /* size of them, by rank */
+    uint32_t size;
+};
+
+struct sched_result {
+    struct sched_start *started;
+    size_t started_count;
+    char (*news)[UUID_TEXT_LEN + 1]; /* of sessions that wait, and for another reason than before */
+    size_t news_count;
+};
+
+/* Why a session waits, as things are after the last pass. */
+struct sched_reason {
+    const char *code; /* "queued" (no pass has seen it), "resources", "priority", "held",
+                         "no_node_up", "group_drained", "single_node_too_small_now" */
     char text[256]; /* "needs 4 x (2 CPUs, 4 GiB) on one node; the most any node of group 'default'
                        has free is 3 x (n2)" */
-    uint32_t largest; /* size of the same session that would fit now (0..size-1) */
+    uint32_t largest;    /* size of the same session that there is room for */
+    uint32_t position;   /* in the queue, from 1; 0: not known */
+    uint64_t start_usec; /* planned, at the latest; 0: not planned */
+    uint64_t blocker;    /* "priority": the number of the session that needs the room; else 0 */
 };
 
-/* One decision per pending session, in their order. Free with sched_free. */
-void sched_pass(struct sched_snapshot *snap, struct sched_decision **ret, size_t *ret_count);
-void sched_free(struct sched_decision *d, size_t count);
+void sched_init(struct sched *s);
+void sched_done(struct sched *s);
+
+/* A node is new or has changed; withheld may be NULL. */
+void sched_node_put(struct sched *s, const struct node *n, const struct sched_withheld *withheld);
+void sched_node_remove(struct sched *s, const char *name);
+/* A session is new or has changed: it waits, or holds what its containers hold, or is over. */
+void sched_session_put(struct sched *s, const struct session *session, uint64_t now_usec);
+void sched_session_remove(struct sched *s, const char *id);
+
+/* What was started has its place in the scheduler already. */
+void sched_run(struct sched *s, uint64_t now_usec, struct sched_result *ret);
+void sched_result_done(struct sched_result *r);
+
+/* Of a session that waits. */
+void sched_explain(struct sched *s, const struct session *session, struct sched_reason *ret);
+
+/*
+ * What would become of a session if it came now (one that waits: if it were as here). True when it
+ * would start: *ret_start has where; else *ret_reason says why not.
+ */
+bool sched_try(const struct sched *s, const struct session *session, uint64_t now_usec,
+    struct sched_start *ret_start, struct sched_reason *ret_reason);
+void sched_start_done(struct sched_start *start);
 
 /*
  * Could the session ever run on the group's nodes as they are when empty (whatever their state)?

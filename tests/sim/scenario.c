@@ -76,20 +76,18 @@ static void set_bad(struct node *n, const char *text)
 }
 
 /* "CPUS:MEM:GPU+GPU" */
-static void set_used(struct sched_node *sn, const char *text)
+static void set_used(struct sched_withheld *w, const char *text)
 {
     _cleanup_(strv_freep) char **parts = strv_split(text, ':');
     _cleanup_(strv_freep) char **gpus = NULL;
-    struct resources used;
 
     if (strv_len(parts) != 3)
         bad(text);
-    used = (struct resources){.cpu_milli = read_cpus(parts[0]), .mem = read_size(parts[1])};
+    w->sum = (struct resources){.cpu_milli = read_cpus(parts[0]), .mem = read_size(parts[1])};
     gpus = strv_split(parts[2], '+');
-    used.gpus = (uint32_t)strv_len(gpus);
+    w->sum.gpus = (uint32_t)strv_len(gpus);
     strv_for_each (gpu, gpus)
-        sn->gpu_free &= ~(UINT64_C(1) << read_number(*gpu));
-    resources_sub(&sn->free, &used);
+        w->gpus |= UINT64_C(1) << read_number(*gpu);
 }
 
 static void node_word(struct node *n, const char *word)
@@ -118,7 +116,7 @@ static void node_word(struct node *n, const char *word)
 static void add_node(struct scenario *sc, char **words)
 {
     struct node *n = &sc->nodes[sc->node_count];
-    struct sched_node *sn = &sc->sched_nodes[sc->node_count++];
+    struct sched_withheld *w = &sc->withheld[sc->node_count++];
 
     assert(sc->node_count <= SCENARIO_MAX);
     *n = (struct node){
@@ -126,11 +124,9 @@ static void add_node(struct scenario *sc, char **words)
     STR_SET(n->name, words[1]);
     strv_for_each (word, words + 2)
         node_word(n, *word);
-    *sn = (struct sched_node){.node = n, .free = n->capacity};
-    sn->gpu_free = n->capacity.gpus ? UINT64_MAX >> (64 - n->capacity.gpus) : 0;
     strv_for_each (word, words + 2)
         if (value_of(*word, "used"))
-            set_used(sn, value_of(*word, "used"));
+            set_used(w, value_of(*word, "used"));
 }
 
 static void session_word(struct session *s, const char *word)
@@ -160,8 +156,11 @@ static void add_session(struct scenario *sc, char **words)
     assert(sc->session_count < SCENARIO_MAX);
     sc->sessions[sc->session_count++] = s;
     STR_SET(s->name, words[1]);
+    STR_SET(s->id, words[1]);
     STR_SET(s->group, "default");
     s->size = 1;
+    s->num = sc->session_count;
+    s->submitted_usec = SCENARIO_NOW - 1000000 * (SCENARIO_MAX - s->num);
     s->mode = MODE_MULTI_NODE;
     s->each = (struct resources){.cpu_milli = 1000, .mem = UINT64_C(1) << 30};
     strv_for_each (word, words + 2)
@@ -206,43 +205,61 @@ char *scenario_gpus(uint64_t bits, char text[256])
     return text;
 }
 
-static void print_decision(struct buf *out, const struct sched_decision *d)
+static void print_start(struct buf *out, const struct session *s, const struct sched_start *start)
 {
     char gpus[256], name[16];
 
-    if (!d->placed) {
-        buf_printf(out, "%s waits: %s: %s (largest now: %u)\n", d->session->name, d->code, d->text,
-            d->largest);
-        return;
-    }
-    buf_printf(out, "%s goes to", d->session->name);
-    for (uint32_t i = 0; i < d->session->size; i++) {
+    buf_printf(out, "%s goes to", s->name);
+    for (uint32_t i = 0; i < start->size; i++) {
         container_name_make(i, name);
-        buf_printf(out, " %s=%s", name, d->shares[i].node->name);
-        if (d->shares[i].gpus)
-            buf_printf(out, "[%s]", scenario_gpus(d->shares[i].gpus, gpus));
+        buf_printf(out, " %s=%s", name, start->shares[i].node);
+        if (start->shares[i].gpus)
+            buf_printf(out, "[%s]", scenario_gpus(start->shares[i].gpus, gpus));
     }
     buf_puts(out, "\n");
 }
 
+static const struct sched_start *start_of(const struct sched_result *r, const struct session *s)
+{
+    for (size_t i = 0; i < r->started_count; i++)
+        if (str_eq(r->started[i].session, s->id))
+            return &r->started[i];
+    return NULL;
+}
+
+static void print_decisions(
+    struct buf *out, struct scenario *sc, struct sched *sched, const struct sched_result *result)
+{
+    for (size_t i = 0; i < sc->session_count; i++) {
+        const struct session *s = sc->sessions[i];
+        const struct sched_start *start = start_of(result, s);
+        struct sched_reason why;
+
+        if (start) {
+            print_start(out, s, start);
+            continue;
+        }
+        sched_explain(sched, s, &why);
+        buf_printf(
+            out, "%s waits: %s: %s (largest now: %u)\n", s->name, why.code, why.text, why.largest);
+    }
+}
+
 char *scenario_decide(struct scenario *sc)
 {
-    struct sched_snapshot snap = {
-        .nodes = sc->sched_nodes,
-        .node_count = sc->node_count,
-        .pending = (const struct session *const *)sc->sessions,
-        .pending_count = sc->session_count,
-    };
     struct buf out = BUF_INIT(1 << 20);
-    struct sched_decision *d;
-    size_t count;
+    struct sched_result result;
+    struct sched sched;
 
-    sched_pass(&snap, &d, &count);
-    assert(count == sc->session_count);
-    for (size_t i = 0; i < count; i++) {
-        assert(d[i].session == sc->sessions[i]);
-        print_decision(&out, &d[i]);
-    }
-    sched_free(d, count);
+    sched_init(&sched);
+    for (size_t i = 0; i < sc->node_count; i++)
+        sched_node_put(&sched, &sc->nodes[i], &sc->withheld[i]);
+    for (size_t i = 0; i < sc->session_count; i++)
+        sched_session_put(&sched, sc->sessions[i], SCENARIO_NOW);
+    sched_run(&sched, SCENARIO_NOW, &result);
+    assert(result.started_count + result.news_count == sc->session_count);
+    print_decisions(&out, sc, &sched, &result);
+    sched_result_done(&result);
+    sched_done(&sched);
     return buf_take(&out);
 }

@@ -14,10 +14,11 @@
 #include "sched/sched.h"
 
 #define SCENARIO_MAX 64
+#define SCENARIO_NOW UINT64_C(1700000000000000)
 
 struct scenario {
     struct node nodes[SCENARIO_MAX];
-    struct sched_node sched_nodes[SCENARIO_MAX];
+    struct sched_withheld withheld[SCENARIO_MAX];
     size_t node_count;
     struct session *sessions[SCENARIO_MAX];
     size_t session_count;
@@ -26,7 +27,7 @@ struct scenario {
 /* Aborts the test program on bad text. */
 void scenario_parse(struct scenario *sc, const char *text);
 void scenario_done(struct scenario *sc);
-/* The decisions of one pass, a line or two each; heap. Uses up the scenario's free resources. */
+/* The decisions of one pass, a line or two each; heap. */
 char *scenario_decide(struct scenario *sc);
 /* "GPU bits" as "0,1,3". */
 char *scenario_gpus(uint64_t bits, char text[256]);

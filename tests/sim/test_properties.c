@@ -13,20 +13,27 @@
 static const char *const models[] = {"h100", "a100"};
 static const char *const groups[] = {"default", "big"};
 
+struct room { /* what is free on a node */
+    const struct node *node;
+    struct resources free;
+    uint64_t gpu_free;
+};
+
 struct world {
     struct node nodes[NODES_MAX];
     struct gpu gpus[NODES_MAX][8];
-    struct sched_node sn[NODES_MAX], before[NODES_MAX];
+    struct sched_withheld withheld[NODES_MAX];
+    struct room rooms[NODES_MAX];
     size_t node_count;
     struct session sessions[SESSIONS_MAX];
-    const struct session *pending[SESSIONS_MAX];
     size_t session_count;
 };
 
 static void make_node(struct prng *p, struct world *w, size_t i)
 {
     struct node *n = &w->nodes[i];
-    struct sched_node *sn = &w->sn[i];
+    struct sched_withheld *held = &w->withheld[i];
+    struct room *room = &w->rooms[i];
     uint32_t gpus = prng_chance(p, 60) ? prng_below(p, 9) : 0;
 
     *n = (struct node){.gpus = w->gpus[i]};
@@ -40,22 +47,25 @@ static void make_node(struct prng *p, struct world *w, size_t i)
         n->gpus[g] = (struct gpu){.index = g, .healthy = prng_chance(p, 90)};
         STR_SET(n->gpus[g].model, models[prng_chance(p, 40)]);
     }
-    *sn = (struct sched_node){.node = n, .free = n->capacity};
-    for (uint32_t g = 0; g < gpus; g++) {
-        if (prng_chance(p, 75))
-            sn->gpu_free |= UINT64_C(1) << g;
-        else
-            sn->free.gpus--;
-    }
-    sn->free.cpu_milli -= prng_below(p, sn->free.cpu_milli);
-    sn->free.mem -= prng_below(p, (uint32_t)(sn->free.mem / GIB)) * GIB;
+    *held = (struct sched_withheld){
+        .sum = {.cpu_milli = prng_below(p, n->capacity.cpu_milli),
+            .mem = prng_below(p, (uint32_t)(n->capacity.mem / GIB)) * GIB}};
+    for (uint32_t g = 0; g < gpus; g++)
+        if (prng_chance(p, 25)) {
+            held->gpus |= UINT64_C(1) << g;
+            held->sum.gpus++;
+        }
+    *room = (struct room){
+        .node = n, .free = n->capacity, .gpu_free = ((UINT64_C(1) << gpus) - 1) & ~held->gpus};
+    resources_sub(&room->free, &held->sum);
 }
 
 static void make_session(struct prng *p, struct world *w, size_t i)
 {
     struct session *s = &w->sessions[i];
 
-    *s = (struct session){.size = prng_range(p, 1, 8)};
+    *s = (struct session){.size = prng_range(p, 1, 8), .num = i + 1};
+    snprintf(s->id, sizeof(s->id), "s%zu", i);
     STR_SET(s->group, groups[prng_chance(p, 25)]);
     s->mode = prng_chance(p, 30) ? MODE_SINGLE_NODE : MODE_MULTI_NODE;
     s->each = (struct resources){
@@ -65,7 +75,6 @@ static void make_session(struct prng *p, struct world *w, size_t i)
         if (prng_chance(p, 50))
             STR_SET(s->gpu_model, models[prng_below(p, 2)]);
     }
-    w->pending[i] = s;
 }
 
 static void make_world(struct prng *p, struct world *w)
@@ -76,15 +85,15 @@ static void make_world(struct prng *p, struct world *w)
         make_node(p, w, i);
     for (size_t i = 0; i < w->session_count; i++)
         make_session(p, w, i);
-    memcpy(w->before, w->sn, sizeof(w->sn));
 }
 
-static size_t node_index(const struct world *w, const struct node *n)
+static struct room *room_of(const struct world *w, struct room *rooms, const char *node)
 {
-    size_t i = (size_t)(n - w->nodes);
-
-    assert_true(i < w->node_count);
-    return i;
+    for (size_t i = 0; i < w->node_count; i++)
+        if (strcmp(w->nodes[i].name, node) == 0)
+            return &rooms[i];
+    fail();
+    return NULL;
 }
 
 static bool usable(const struct node *n, const struct session *s)
@@ -93,16 +102,16 @@ static bool usable(const struct node *n, const struct session *s)
 }
 
 /* Written without a look at place.c: how many containers of s does the node hold? */
-static uint32_t fits(const struct sched_node *sn, const struct session *s)
+static uint32_t fits(const struct room *room, const struct session *s)
 {
-    struct resources left = sn->free;
+    struct resources left = room->free;
     uint32_t good = 0, n = 0;
 
-    if (!usable(sn->node, s))
+    if (!usable(room->node, s))
         return 0;
-    for (uint32_t g = 0; g < sn->node->capacity.gpus; g++)
-        good += (sn->gpu_free >> g & 1) && sn->node->gpus[g].healthy &&
-            (!s->gpu_model[0] || strcmp(s->gpu_model, sn->node->gpus[g].model) == 0);
+    for (uint32_t g = 0; g < room->node->capacity.gpus; g++)
+        good += (room->gpu_free >> g & 1) && room->node->gpus[g].healthy &&
+            (!s->gpu_model[0] || strcmp(s->gpu_model, room->node->gpus[g].model) == 0);
     while (left.cpu_milli >= s->each.cpu_milli && left.mem >= s->each.mem &&
         left.gpus >= s->each.gpus && good >= s->each.gpus) {
         left.cpu_milli -= s->each.cpu_milli;
@@ -116,7 +125,7 @@ static uint32_t fits(const struct sched_node *sn, const struct session *s)
 
 /* Fewest nodes that together hold the session, by trying every set of nodes; 0: none do. */
 static uint32_t fewest_nodes(
-    const struct world *w, const struct sched_node *sn, const struct session *s)
+    const struct world *w, const struct room *rooms, const struct session *s)
 {
     uint32_t fewest = 0;
 
@@ -124,7 +133,7 @@ static uint32_t fewest_nodes(
         uint32_t nodes = (uint32_t)__builtin_popcount(set), sum = 0;
 
         for (size_t i = 0; i < w->node_count; i++)
-            sum += set >> i & 1 ? fits(&sn[i], s) : 0;
+            sum += set >> i & 1 ? fits(&rooms[i], s) : 0;
         if (sum >= s->size && (fewest == 0 || nodes < fewest))
             fewest = nodes;
     }
@@ -132,12 +141,12 @@ static uint32_t fewest_nodes(
 }
 
 static uint32_t largest_size(
-    const struct world *w, const struct sched_node *sn, const struct session *s)
+    const struct world *w, const struct room *rooms, const struct session *s)
 {
     uint32_t most = 0, sum = 0;
 
     for (size_t i = 0; i < w->node_count; i++) {
-        uint32_t n = fits(&sn[i], s);
+        uint32_t n = fits(&rooms[i], s);
 
         sum += n;
         most = n > most ? n : most;
@@ -145,13 +154,13 @@ static uint32_t largest_size(
     return s->mode == MODE_SINGLE_NODE ? most : sum;
 }
 
-/* Take one container's share from a copy of the snapshot, checking that it was there to be had. */
-static void apply_share(struct world *w, struct sched_node *sn, const struct session *s,
-    const struct sched_share *share)
+/* Take one container's share, checking that it was there to be had. */
+static void apply_share(
+    struct world *w, struct room *rooms, const struct session *s, const struct sched_share *share)
 {
-    struct sched_node *on = &sn[node_index(w, share->node)];
+    struct room *on = room_of(w, rooms, share->node);
 
-    assert_true(usable(share->node, s));
+    assert_true(usable(on->node, s));
     assert_true(resources_fit(&s->each, &on->free));
     assert_int_equal(__builtin_popcountll(share->gpus), s->each.gpus);
     assert_int_equal(share->gpus & ~on->gpu_free, 0);
@@ -166,11 +175,11 @@ static void apply_share(struct world *w, struct sched_node *sn, const struct ses
     resources_sub(&on->free, &s->each);
 }
 
-static uint32_t count_nodes(const struct sched_decision *d)
+static uint32_t count_nodes(const struct sched_start *d)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < d->session->size; i++) {
+    for (uint32_t i = 0; i < d->size; i++) {
         bool seen = false;
 
         for (uint32_t k = 0; k < i; k++)
@@ -180,89 +189,145 @@ static uint32_t count_nodes(const struct sched_decision *d)
     return n;
 }
 
-static void check_placed(struct world *w, struct sched_node *sn, const struct sched_decision *d)
+static void check_started(
+    struct world *w, struct room *rooms, const struct session *s, const struct sched_start *d)
 {
-    const struct session *s = d->session;
     uint32_t nodes = count_nodes(d);
 
-    assert_int_equal(nodes, fewest_nodes(w, sn, s));
+    assert_int_equal(d->size, s->size);
+    assert_int_equal(nodes, fewest_nodes(w, rooms, s));
     if (s->mode == MODE_SINGLE_NODE)
         assert_int_equal(nodes, 1);
-    assert_int_equal(d->code[0], 0);
     for (uint32_t i = 0; i < s->size; i++)
-        apply_share(w, sn, s, &d->shares[i]);
+        apply_share(w, rooms, s, &d->shares[i]);
 }
 
 static void check_waiting(
-    struct world *w, const struct sched_node *sn, const struct sched_decision *d)
+    struct world *w, const struct room *rooms, const struct session *s, struct sched *sched)
 {
-    uint32_t largest = largest_size(w, sn, d->session);
+    uint32_t largest = largest_size(w, rooms, s);
+    struct sched_reason why;
 
-    assert_true(largest < d->session->size);
-    assert_int_equal(d->largest, largest);
-    assert_null(d->shares);
-    assert_true(d->code[0] && d->text[0]);
+    sched_explain(sched, s, &why);
+    assert_true(largest < s->size);
+    assert_int_equal(why.largest, largest);
+    assert_true(why.code[0] && why.text[0]);
+    assert_true(why.position >= 1 && why.position <= w->session_count);
 }
 
-static void check_pass(struct world *w, const struct sched_decision *d, size_t count)
+static struct session *session_of(struct world *w, const char *id)
 {
-    struct sched_node sn[NODES_MAX];
-
-    memcpy(sn, w->before, sizeof(sn));
-    assert_int_equal(count, w->session_count);
-    for (size_t i = 0; i < count; i++) {
-        assert_ptr_equal(d[i].session, &w->sessions[i]);
-        if (d[i].placed)
-            check_placed(w, sn, &d[i]);
-        else
-            check_waiting(w, sn, &d[i]);
-    }
-    for (size_t i = 0; i < w->node_count; i++) {
-        assert_int_equal(sn[i].free.cpu_milli, w->sn[i].free.cpu_milli);
-        assert_int_equal(sn[i].free.gpus, w->sn[i].free.gpus);
-        assert_int_equal(sn[i].free.mem, w->sn[i].free.mem);
-        assert_int_equal(sn[i].gpu_free, w->sn[i].gpu_free);
-    }
+    for (size_t i = 0; i < w->session_count; i++)
+        if (strcmp(w->sessions[i].id, id) == 0)
+            return &w->sessions[i];
+    fail();
+    return NULL;
 }
 
-static struct sched_snapshot snapshot_of(struct world *w)
+static void check_pass(struct world *w, struct sched *sched, const struct sched_result *r)
 {
-    return (struct sched_snapshot){.nodes = w->sn,
-        .node_count = w->node_count,
-        .pending = w->pending,
-        .pending_count = w->session_count};
+    struct room rooms[NODES_MAX];
+
+    memcpy(rooms, w->rooms, sizeof(rooms));
+    assert_int_equal(r->started_count + r->news_count, w->session_count);
+    for (size_t i = 0; i < r->started_count; i++)
+        check_started(w, rooms, session_of(w, r->started[i].session), &r->started[i]);
+    for (size_t i = 0; i < r->news_count; i++)
+        check_waiting(w, rooms, session_of(w, r->news[i]), sched);
 }
 
-static void shuffle(struct prng *p, struct sched_node *sn, size_t count)
+static void sched_make(struct sched *s)
 {
-    for (size_t i = count; i > 1; i--) {
-        size_t k = prng_below(p, (uint32_t)i);
-        struct sched_node tmp = sn[i - 1];
-
-        sn[i - 1] = sn[k];
-        sn[k] = tmp;
-    }
+    sched_init(s);
+    s->options = (struct pass_options){.order = {.work = 1000}};
 }
 
-/* The same nodes in another order: the same decisions. */
-static void check_again(struct prng *p, struct world *w, const struct sched_decision *d)
+static void tell_nodes(struct sched *s, const struct world *w)
 {
-    struct sched_snapshot snap = snapshot_of(w);
-    struct sched_decision *again;
-    size_t count;
+    for (size_t i = 0; i < w->node_count; i++)
+        sched_node_put(s, &w->nodes[i], &w->withheld[i]);
+}
 
-    memcpy(w->sn, w->before, sizeof(w->sn));
-    shuffle(p, w->sn, w->node_count);
-    sched_pass(&snap, &again, &count);
-    for (size_t i = 0; i < count; i++) {
-        assert_int_equal(again[i].placed, d[i].placed);
-        assert_string_equal(again[i].text, d[i].text);
-        for (uint32_t k = 0; d[i].placed && k < d[i].session->size; k++) {
-            assert_ptr_equal(again[i].shares[k].node, d[i].shares[k].node);
-            assert_int_equal(again[i].shares[k].gpus, d[i].shares[k].gpus);
+static void tell_sessions(struct sched *s, const struct world *w)
+{
+    for (size_t i = 0; i < w->session_count; i++)
+        sched_session_put(s, &w->sessions[i], 0);
+}
+
+static void check_same(const struct sched_result *a, const struct sched_result *b)
+{
+    assert_int_equal(a->started_count, b->started_count);
+    assert_int_equal(a->news_count, b->news_count);
+    for (size_t i = 0; i < a->started_count; i++) {
+        assert_string_equal(a->started[i].session, b->started[i].session);
+        for (uint32_t k = 0; k < a->started[i].size; k++) {
+            assert_string_equal(a->started[i].shares[k].node, b->started[i].shares[k].node);
+            assert_int_equal(a->started[i].shares[k].gpus, b->started[i].shares[k].gpus);
         }
     }
-    sched_free(again, count);
+    for (size_t i = 0; i < a->news_count; i++)
+        assert_string_equal(a->news[i], b->news[i]);
+}
+
+/* Told another way - nodes last and backwards, things that were and are no more, things twice -
+ * but with the same in the end: the same decisions. */
+static void check_again(struct prng *p, struct world *w, const struct sched_result *first)
+{
+    struct sched_result again;
+    struct session other = w->sessions[0];
+    struct node gone = w->node_count ? w->nodes[0] : (struct node){.group = "default"};
+    struct sched s;
+
+    sched_make(&s);
+    STR_SET(other.id, "other");
+    other.size = prng_range(p, 1, 8);
+    STR_SET(gone.name, "m");
+    sched_node_put(&s, &gone, NULL);
+    sched_session_put(&s, &other, 0);
+    sched_run(&s, 0, &again);
+    sched_result_done(&again);
+    sched_session_remove(&s, other.id);
+    other = w->sessions[0];
+    other.size = prng_range(p, 1, 8);
+    sched_session_put(&s, &other, 0);
+    tell_sessions(&s, w);
+    for (size_t i = w->node_count; i > 0; i--)
+        sched_node_put(&s, &w->nodes[i - 1], &w->withheld[i - 1]);
+    sched_node_remove(&s, gone.name);
+    sched_run(&s, 0, &again);
+    check_same(first, &again);
+    sched_result_done(&again);
+    sched_done(&s);
+}
+
+/* What would become of it is what becomes of it, and asking changes nothing. */
+static void check_try(struct world *w, const struct sched_result *first)
+{
+    struct session *last = &w->sessions[w->session_count - 1];
+    struct sched_result again;
+    struct sched_start start;
+    struct sched_reason why;
+    struct sched s;
+    bool starts, started = false;
+
+    sched_make(&s);
+    tell_nodes(&s, w);
+    tell_sessions(&s, w);
+    sched_session_remove(&s, last->id);
+    starts = sched_try(&s, last, 0, &start, &why);
+    sched_session_put(&s, last, 0);
+    sched_run(&s, 0, &again);
+    check_same(first, &again);
+    for (size_t i = 0; i < again.started_count; i++)
+        if (strcmp(again.started[i].session, last->id) == 0) {
+            started = true;
+            for (uint32_t k = 0; k < last->size; k++)
+                assert_string_equal(start.shares[k].node, again.started[i].shares[k].node);
+        }
+    assert_int_equal(starts, started);
+    sched_start_done(&start);
+    sched_result_done(&again);
+    sched_done(&s);
 }
 
 static uint32_t rounds(uint32_t dflt)
@@ -278,16 +343,19 @@ static void every_pass_keeps_the_rules(void **state)
 
     for (uint32_t i = 0; i < rounds(3000); i++) {
         struct world w;
-        struct sched_snapshot snap;
-        struct sched_decision *d;
-        size_t count;
+        struct sched_result result;
+        struct sched s;
 
         make_world(&p, &w);
-        snap = snapshot_of(&w);
-        sched_pass(&snap, &d, &count);
-        check_pass(&w, d, count);
-        check_again(&p, &w, d);
-        sched_free(d, count);
+        sched_make(&s);
+        tell_nodes(&s, &w);
+        tell_sessions(&s, &w);
+        sched_run(&s, 0, &result);
+        check_pass(&w, &s, &result);
+        check_again(&p, &w, &result);
+        check_try(&w, &result);
+        sched_result_done(&result);
+        sched_done(&s);
     }
 }
 
@@ -299,8 +367,8 @@ static void heal(struct world *w)
         w->nodes[i].drained = false;
         for (uint32_t g = 0; g < w->nodes[i].capacity.gpus; g++)
             w->nodes[i].gpus[g].healthy = true;
-        w->sn[i].free = w->nodes[i].capacity;
-        w->sn[i].gpu_free = (UINT64_C(1) << w->nodes[i].capacity.gpus) - 1;
+        w->rooms[i].free = w->nodes[i].capacity;
+        w->rooms[i].gpu_free = (UINT64_C(1) << w->nodes[i].capacity.gpus) - 1;
     }
 }
 
@@ -323,7 +391,7 @@ static void check_could_ever(struct world *w, const struct session *s)
         nodes[i] = &w->nodes[i];
     r = sched_could_ever(s, nodes, w->node_count, &largest, &err);
     heal(w);
-    want = largest_size(w, w->sn, s);
+    want = largest_size(w, w->rooms, s);
     assert_int_equal(largest, want);
     assert_int_equal(r, !has_node(w, s->group) ? -ENOENT : want >= s->size ? 0 : -E2BIG);
     assert_int_equal(err.code, r);

@@ -1,0 +1,184 @@
+/*
+ * Reasons. What is said is as things are after the pass: of what is free then, the numbers.
+ */
+#include "sched/explain.h"
+
+#include "sched/reason.h"
+
+static const char *const code_words[CODE_COUNT] = {
+    [CODE_QUEUED] = "queued",
+    [CODE_HELD] = "held",
+    [CODE_RESOURCES] = "resources",
+    [CODE_SINGLE_NODE] = "single_node_too_small_now",
+    [CODE_PRIORITY] = "priority",
+    [CODE_NO_NODE] = "no_node_up",
+    [CODE_DRAINED] = "group_drained",
+};
+
+/* The reason for a person; cut where it is too long. */
+static void say(struct sched_reason *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+static void say(struct sched_reason *r, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(r->text, sizeof(r->text), fmt, ap);
+    va_end(ap);
+}
+
+struct census *explain_census(const struct book *b)
+{
+    struct census *list = xnew_array(struct census, b->text_count + 1);
+
+    for (uint32_t i = 0; i < b->node_count; i++) {
+        list[b->nodes[i].group].nodes++;
+        list[b->nodes[i].group].by[b->nodes[i].closed]++;
+    }
+    return list;
+}
+
+enum sched_code explain_code(
+    const struct census *c, const struct shape *shape, enum verdict verdict)
+{
+    if (verdict == VERDICT_HELD)
+        return CODE_HELD;
+    if (c->by[BOOK_OPEN] == 0)
+        return c->by[BOOK_DRAINED] > 0 ? CODE_DRAINED : CODE_NO_NODE;
+    if (verdict == VERDICT_PRIORITY)
+        return CODE_PRIORITY;
+    return shape->single_node && shape->size > 1 ? CODE_SINGLE_NODE : CODE_RESOURCES;
+}
+
+static void explain_no_node(struct sched_reason *r, const struct book *b, const char *group)
+{
+    _cleanup_free_ struct census *list = explain_census(b);
+    struct census c = {0};
+
+    for (uint32_t i = 0; i < b->text_count; i++)
+        if (str_eq(b->texts[i], group))
+            c = list[i];
+    if (c.by[BOOK_DRAINED] > 0)
+        say(r, "all nodes of group '%s' that are up are drained (%u)", group, c.by[BOOK_DRAINED]);
+    else if (c.nodes == 0)
+        say(r, "group '%s' has no node", group);
+    else
+        say(r, "no node of group '%s' is up (%u unreachable, %u lost)", group,
+            c.by[BOOK_UNREACHABLE], c.by[BOOK_LOST]);
+}
+
+static const struct place_candidate *best_node(const struct place *p, uint32_t count)
+{
+    const struct place_candidate *best = NULL;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (!best || p->list[i].fits > best->fits)
+            best = &p->list[i];
+    return best;
+}
+
+static void explain_single_node(
+    struct sched_reason *r, const struct place *p, const struct session *s, uint32_t count)
+{
+    const struct place_candidate *best = best_node(p, count);
+    char gang[REASON_GANG_MAX];
+
+    reason_gang(s, gang);
+    if (!best)
+        say(r, "needs %s on one node; no node of group '%s' has room for even one now", gang,
+            s->group);
+    else
+        say(r, "needs %s on one node; the most any node of group '%s' has free is %u x (%s)", gang,
+            s->group, best->fits, p->book->nodes[best->node].name);
+}
+
+/* What is free on the group's nodes that take work, GPUs being those that the session could use. */
+static struct resources sum_free(const struct place *p, const struct shape *s, uint32_t *ret_nodes)
+{
+    const struct book *b = p->book;
+    struct resources sum = {0};
+
+    *ret_nodes = 0;
+    for (uint32_t i = 0; i < b->node_count; i++) {
+        const struct usage_node *n = &p->usage.nodes[i];
+        struct resources r;
+
+        if (b->nodes[i].closed || b->nodes[i].group != s->group)
+            continue;
+        r = (struct resources){
+            .cpu_milli = (uint32_t)MAX_OF(n->cpu_milli, 0), .mem = (uint64_t)MAX_OF(n->mem, 0)};
+        for (uint32_t g = 0; g < b->nodes[i].gpus; g++)
+            r.gpus += n->gpu[g] == SHAPE_WHOLE &&
+                (!s->models || s->models >> b->nodes[i].model[g] & 1);
+        resources_add(&sum, &r);
+        ++*ret_nodes;
+    }
+    return sum;
+}
+
+static void explain_resources(struct sched_reason *r, const struct place *p,
+    const struct session *s, const struct shape *shape)
+{
+    char gang[REASON_GANG_MAX], left[REASON_TEXT_MAX];
+    uint32_t nodes;
+    struct resources sum = sum_free(p, shape, &nodes);
+
+    reason_gang(s, gang);
+    reason_resources(&sum, s->each.gpus > 0, s->gpu_model, left);
+    if (s->size == 1)
+        say(r, "needs %s; no node of group '%s' has room for it now (free on %u node%s: %s)", gang,
+            s->group, nodes, nodes == 1 ? "" : "s", left);
+    else
+        say(r, "needs %s; group '%s' has room for %u now (free on %u node%s: %s)", gang, s->group,
+            r->largest, nodes, nodes == 1 ? "" : "s", left);
+}
+
+static void explain_priority(struct sched_reason *r, const struct session *s)
+{
+    char gang[REASON_GANG_MAX];
+
+    reason_gang(s, gang);
+    say(r, "there is room for %s, but session %ju needs it before this one would be over", gang,
+        (uintmax_t)r->blocker);
+}
+
+static uint32_t largest_now(
+    const struct place *p, const struct shape *s, uint32_t count, uint64_t total)
+{
+    const struct place_candidate *best = best_node(p, count);
+    uint64_t most = s->single_node ? (best ? best->fits : 0) : total;
+
+    return (uint32_t)MIN_OF(most, (uint64_t)s->size - 1);
+}
+
+void explain_reason(struct place *p, const struct session *session, const struct shape *shape,
+    enum sched_code code, struct sched_reason *ret)
+{
+    uint64_t total = 0;
+    uint32_t count = 0;
+
+    ret->code = code_words[code];
+    if (code != CODE_HELD && code != CODE_QUEUED) {
+        count = place_scan(p, shape, &total);
+        ret->largest = largest_now(p, shape, count, total);
+    }
+    switch (code) {
+    case CODE_QUEUED:
+        say(ret, "waits for the scheduler");
+        break;
+    case CODE_HELD:
+        say(ret, "held; it is not looked at until it is released");
+        break;
+    case CODE_PRIORITY:
+        explain_priority(ret, session);
+        break;
+    case CODE_SINGLE_NODE:
+        explain_single_node(ret, p, session, count);
+        break;
+    case CODE_RESOURCES:
+        explain_resources(ret, p, session, shape);
+        break;
+    default:
+        explain_no_node(ret, p->book, session->group);
+    }
+}

@@ -1,0 +1,123 @@
+/*
+ * From sessions and nodes to the book. What somebody else holds on a node (quarantined containers)
+ * is not part of it there.
+ */
+#include "sched/fill.h"
+
+/* After its grace, what a session that stops holds is soon removed. */
+#define REMOVAL_USEC (10 * UINT64_C(1000000))
+
+uint64_t fill_gpus(const struct node *n, const char *model, bool healthy_only)
+{
+    uint64_t bits = 0;
+
+    for (uint32_t i = 0; i < n->capacity.gpus; i++) {
+        const struct gpu *g = &n->gpus[i];
+
+        if (g->index >= NODE_GPUS_MAX || (healthy_only && !g->healthy))
+            continue;
+        if (!model[0] || str_eq(model, g->model))
+            bits |= UINT64_C(1) << g->index;
+    }
+    return bits;
+}
+
+static enum book_closed closed_by(const struct node *n)
+{
+    if (node_takes_work(n))
+        return BOOK_OPEN;
+    if (n->state == NODE_UP)
+        return BOOK_DRAINED;
+    return n->state == NODE_LOST ? BOOK_LOST : BOOK_UNREACHABLE;
+}
+
+void fill_node(struct book *b, const struct node *n, const struct sched_withheld *withheld)
+{
+    struct resources left = n->capacity;
+    struct book_node to = {.name = (char *)n->name,
+        .gpus = MIN_OF(n->capacity.gpus, (uint32_t)SHAPE_GPUS_MAX),
+        .healthy = fill_gpus(n, "", true),
+        .group = book_name(b, n->group),
+        .closed = (uint8_t)closed_by(n)};
+
+    if (withheld) {
+        resources_sub(&left, &withheld->sum);
+        to.healthy &= ~withheld->gpus;
+    }
+    to.cpu_milli = left.cpu_milli;
+    to.mem = left.mem;
+    for (uint32_t i = 0; i < n->capacity.gpus; i++)
+        if (n->gpus[i].index < SHAPE_GPUS_MAX)
+            (void)book_model(b, n->gpus[i].model, &to.model[n->gpus[i].index]);
+    book_node_put(b, &to);
+}
+
+static struct shape shape_of(struct book *b, const struct session *s)
+{
+    struct shape shape = {.mem = s->each.mem,
+        .cpu_milli = s->each.cpu_milli,
+        .gpu_milli = s->each.gpus * SHAPE_WHOLE,
+        .size = s->size,
+        .group = book_name(b, s->group),
+        .single_node = s->mode == MODE_SINGLE_NODE};
+
+    (void)book_models(b, s->gpu_model, &shape.models);
+    return shape;
+}
+
+uint64_t fill_started(const struct session *s)
+{
+    return s->started_usec ? s->started_usec : s->placed_usec;
+}
+
+/* Of running. One that stops is over with its grace, whatever its limit was. */
+static uint64_t limit_of(const struct session *s)
+{
+    if (s->state == SESSION_STOPPING)
+        return s->state_usec + s->grace_usec + REMOVAL_USEC - fill_started(s);
+    return s->time_limit_usec ? s->time_limit_usec : BOOK_FOREVER;
+}
+
+struct book_job fill_job(struct book *b, const struct session *s, uint64_t now_usec)
+{
+    struct shape shape = shape_of(b, s);
+
+    /* One that is not in the queue yet, for a dry run, comes last. */
+    return (struct book_job){.num = s->num ? s->num : UINT64_MAX,
+        .shape = book_shape(b, &shape),
+        .kind = (uint8_t)s->kind,
+        .owner = book_name(b, s->owner),
+        .submitted = s->submitted_usec ? s->submitted_usec : now_usec,
+        .limit = limit_of(s)};
+}
+
+/* Where it is; a container that holds nothing any more is nowhere. */
+static struct book_share share_of(const struct book *b, const struct container *c)
+{
+    struct book_share share = {.node = BOOK_NONE, .milli = SHAPE_WHOLE};
+
+    if (!container_holds(c))
+        return share;
+    share.node = book_node_find(b, c->node);
+    for (uint32_t i = 0; i < c->gpu_count; i++)
+        if (c->gpus[i] < SHAPE_GPUS_MAX)
+            share.gpus |= UINT64_C(1) << c->gpus[i];
+    return share;
+}
+
+struct book_share *fill_shares(const struct book *b, const struct session *s)
+{
+    struct book_share *shares = xnew_array(struct book_share, s->size);
+
+    for (uint32_t i = 0; i < s->size; i++)
+        shares[i] = share_of(b, &s->containers[i]);
+    return shares;
+}
+
+bool fill_holds(const struct session *s)
+{
+    for (uint32_t i = 0; s->containers && i < s->size; i++)
+        if (container_holds(&s->containers[i]))
+            return true;
+    return false;
+}

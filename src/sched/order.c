@@ -1,0 +1,92 @@
+/* Priorities, in whole numbers: the same book gives the same order on any machine. */
+#include "sched/order.h"
+
+#define SECOND UINT64_C(1000000)
+#define DAY (86400 * SECOND)
+#define CPUS_FOR_A_GPU 8
+
+const struct order_options order_default = {.work = 1000, .expansion = 500};
+
+/* 1000 * log2(n) by the bits of n and a line between powers of two. */
+static int32_t log2_milli(uint64_t n)
+{
+    uint32_t top;
+    uint64_t rest;
+
+    if (n < 2)
+        return 0;
+    top = 63 - (uint32_t)__builtin_clzll(n);
+    rest = top >= 10 ? n >> (top - 10) : n << (10 - top); /* 1024 to 2047 */
+    return (int32_t)(top * 1000 + (rest - 1024) * 1000 / 1024);
+}
+
+uint64_t order_expected(const struct book_job *j)
+{
+    if (j->estimate)
+        return j->estimate;
+    return j->limit != BOOK_FOREVER ? j->limit : DAY;
+}
+
+uint64_t order_work(const struct book *b, const struct book_job *j)
+{
+    const struct shape *s = &b->shapes[j->shape];
+    uint64_t milli = s->gpu_milli ? s->gpu_milli : s->cpu_milli / CPUS_FOR_A_GPU;
+    uint64_t seconds = MAX_OF(order_expected(j) / SECOND, UINT64_C(1));
+
+    return MAX_OF(milli, UINT64_C(1)) * s->size * MIN_OF(seconds, UINT64_C(1) << 32);
+}
+
+int64_t order_priority(const struct book *b, const struct book_job *j,
+    const struct order_options *o, uint64_t now_usec, struct order_factors *ret)
+{
+    uint64_t expected = MAX_OF(order_expected(j), SECOND);
+    uint64_t wait = now_usec > j->submitted ? now_usec - j->submitted : 0;
+    struct order_factors f;
+
+    f.work = (int32_t)(-(int64_t)o->work * log2_milli(order_work(b, j)) / 1000);
+    /* In 1024ths, so that the beginning counts too. */
+    f.expansion = (int32_t)((int64_t)o->expansion *
+        (log2_milli((wait / 1024 + expected / 1024) / MAX_OF(expected >> 20, UINT64_C(1))) -
+            log2_milli((expected / 1024) / MAX_OF(expected >> 20, UINT64_C(1)))) /
+        1000);
+    f.age = (int32_t)((int64_t)o->age * (int64_t)(wait / SECOND) / 86400);
+    f.nice = -j->nice;
+    if (ret)
+        *ret = f;
+    return (int64_t)f.work + f.expansion + f.age + f.nice;
+}
+
+struct keyed {
+    int64_t priority;
+    uint64_t num;
+    uint32_t job;
+};
+
+static int by_priority(const void *a, const void *b)
+{
+    const struct keyed *x = a, *y = b;
+
+    if (x->priority != y->priority)
+        return x->priority > y->priority ? -1 : 1;
+    return x->num < y->num ? -1 : x->num > y->num;
+}
+
+uint32_t *order_jobs(
+    const struct book *b, const struct order_options *o, uint64_t now_usec, uint32_t *ret_count)
+{
+    _cleanup_free_ struct keyed *keys = xnew_array(struct keyed, b->waiting);
+    uint32_t *jobs = xnew_array(uint32_t, b->waiting), n = 0;
+
+    book_for_each_job(i, b)
+    {
+        const struct book_job *j = &b->jobs[i];
+
+        if (j->state == JOB_WAITS)
+            keys[n++] = (struct keyed){order_priority(b, j, o, now_usec, NULL), j->num, i};
+    }
+    qsort(keys, n, sizeof(*keys), by_priority);
+    for (uint32_t i = 0; i < n; i++)
+        jobs[i] = keys[i].job;
+    *ret_count = n;
+    return jobs;
+}

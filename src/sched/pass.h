@@ -1,0 +1,49 @@
+/*
+ * One pass: the waiting jobs in their order, each started, or told why not. The book has the
+ * started ones as running when it returns, and the first others as planned.
+ *
+ * Order by points alone would let small work keep large work waiting for ever where there is always
+ * more than the cluster can do. So a share of the cluster goes by time of waiting: of those that
+ * have waited longer than patience, the one that waits longest has its turn before all others, and
+ * the next one when that share of the cluster would have done the work of the last.
+ */
+#ifndef SCHED_PASS_H
+#define SCHED_PASS_H
+
+#include "sched/order.h"
+#include "sched/plan.h"
+
+struct pass_options {
+    struct order_options order;
+    uint32_t reservations;  /* 0: jobs that fit start, whoever waits before them */
+    uint64_t patience_usec; /* 0: nobody has a turn */
+    uint32_t turns_milli;   /* the share of turns, in thousandths */
+};
+
+extern const struct pass_options pass_default;
+
+enum verdict {
+    VERDICT_START,
+    VERDICT_HELD,      /* by the user or an administrator */
+    VERDICT_RESOURCES, /* no room */
+    VERDICT_PRIORITY,  /* room, but it is reserved for a job before it */
+};
+
+struct decision {
+    uint32_t job;
+    uint8_t verdict;
+    uint32_t blocker; /* VERDICT_PRIORITY: a job */
+    uint64_t start;   /* planned; 0: not planned; VERDICT_START: now */
+};
+
+struct pass_result {
+    struct decision *list; /* of all waiting jobs, in their order */
+    uint32_t count, started;
+    uint64_t scanned; /* nodes looked at */
+};
+
+void pass_run(
+    struct book *b, const struct pass_options *o, uint64_t now_usec, struct pass_result *ret);
+void pass_result_done(struct pass_result *r);
+
+#endif

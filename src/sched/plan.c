@@ -1,0 +1,413 @@
+/*
+ * Reservations. What a node can give to a job for its whole time is the least that it has free at
+ * any moment of it. That is what is free at its start, but on nodes with reservations: there each
+ * start of a reservation counts, too. For the time of a try those nodes are seen as that least (the
+ * view).
+ *
+ * The way into the future is a walk over the ends of jobs: at each, what the job had is given back,
+ * and as soon as there is room it is tried to place the job.
+ */
+#include "sched/plan.h"
+
+static uint64_t end_of(uint64_t start, uint64_t limit)
+{
+    return limit > BOOK_FOREVER - start ? BOOK_FOREVER : start + limit;
+}
+
+/* When a running job is over at the latest. One that is over its limit ends any moment. */
+static uint64_t job_end(const struct plan *p, uint32_t job)
+{
+    const struct book_job *j = &p->book->jobs[job];
+
+    return MAX_OF(end_of(j->started, j->limit), p->now + 1);
+}
+
+static void add_end(struct plan *p, uint32_t job)
+{
+    uint64_t at = job_end(p, job);
+
+    if (at == BOOK_FOREVER)
+        return;
+    p->ends = xgrow(p->ends, &p->end_cap, p->end_count + 1, sizeof(*p->ends));
+    p->ends[p->end_count++] = (struct plan_end){at, job};
+    p->sorted = false;
+}
+
+/* Count, then fill: the shares of running jobs by their nodes. */
+static void index_nodes(struct plan *p)
+{
+    const struct book *b = p->book;
+    uint32_t total = 0;
+
+    p->first = xnew_array(uint32_t, b->node_count + 2);
+    for (int fill = 0; fill < 2; fill++) {
+        for (uint32_t e = 0; e < p->end_count; e++) {
+            const struct book_job *j = &b->jobs[p->ends[e].job];
+
+            for (uint32_t k = 0; k < b->shapes[j->shape].size; k++) {
+                uint32_t node = j->shares[k].node;
+
+                if (node == BOOK_NONE)
+                    continue;
+                if (fill)
+                    p->node_ends[p->first[node + 1]++] = (struct plan_node_end){
+                        p->ends[e].at, p->ends[e].job, k};
+                else
+                    p->first[node + 2]++, total++;
+            }
+        }
+        if (fill)
+            break;
+        p->node_ends = xnew_array(struct plan_node_end, total + 1);
+        for (uint32_t i = 2; i < b->node_count + 2; i++)
+            p->first[i] += p->first[i - 1];
+    }
+}
+
+void plan_init(struct plan *p, const struct book *b, uint64_t now_usec, uint32_t reservations)
+{
+    *p = (struct plan){
+        .book = b, .now = now_usec, .max = MIN_OF(reservations, (uint32_t)PLAN_RESERVATIONS_MAX)};
+    p->held = xnew_array(uint32_t, b->node_count + 1);
+    p->is_held = xnew_array(uint8_t, b->node_count + 1);
+    p->saved = xnew_array(struct usage_node, b->node_count + 1);
+    for (uint32_t i = 0; i < b->job_count; i++)
+        if (b->jobs[i].state == JOB_RUNS)
+            add_end(p, i);
+    index_nodes(p);
+}
+
+void plan_done(struct plan *p)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        free(p->list[i].shares);
+    free(p->ends);
+    free(p->node_ends);
+    free(p->first);
+    free(p->started);
+    free(p->held);
+    free(p->is_held);
+    free(p->saved);
+}
+
+void plan_started(struct plan *p, uint32_t job)
+{
+    add_end(p, job);
+    p->started = xgrow(p->started, &p->started_cap, p->started_count + 1, sizeof(*p->started));
+    p->started[p->started_count++] = job;
+}
+
+/* --- what a node has for a whole time ------------------------------------------------------ */
+
+static const struct shape *shape_of(const struct plan *p, uint32_t job)
+{
+    return book_shape_of(p->book, &p->book->jobs[job]);
+}
+
+static void give_ended(const struct plan *p, uint32_t node, uint64_t at, struct usage_node *u)
+{
+    const struct book_node *of = &p->book->nodes[node];
+
+    for (uint32_t i = p->first[node]; i < p->first[node + 1]; i++) {
+        const struct plan_node_end *e = &p->node_ends[i];
+
+        if (e->at <= at)
+            usage_node_add(u, of, shape_of(p, e->job), &p->book->jobs[e->job].shares[e->share], 1);
+    }
+    for (uint32_t i = 0; i < p->started_count; i++) {
+        const struct book_job *j = &p->book->jobs[p->started[i]];
+
+        for (uint32_t k = 0; k < p->book->shapes[j->shape].size; k++)
+            if (j->shares[k].node == node && job_end(p, p->started[i]) <= at)
+                usage_node_add(u, of, &p->book->shapes[j->shape], &j->shares[k], 1);
+    }
+}
+
+static void take_reserved(const struct plan *p, uint32_t node, uint64_t at, struct usage_node *u)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct reservation *r = &p->list[i];
+        const struct shape *s = shape_of(p, r->job);
+
+        for (uint32_t k = 0; r->start <= at && r->end > at && k < s->size; k++)
+            if (r->shares[k].node == node)
+                usage_node_add(u, &p->book->nodes[node], s, &r->shares[k], -1);
+    }
+}
+
+/* What is free at one time, given what is free now. */
+static struct usage_node free_at(
+    const struct plan *p, uint32_t node, const struct usage_node *now, uint64_t at)
+{
+    struct usage_node u = *now;
+
+    give_ended(p, node, at, &u);
+    take_reserved(p, node, at, &u);
+    return u;
+}
+
+/* The least that is free in [at, end). */
+static struct usage_node least_free(
+    const struct plan *p, uint32_t node, const struct usage_node *now, uint64_t at, uint64_t end)
+{
+    struct usage_node least = free_at(p, node, now, at);
+
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct reservation *r = &p->list[i];
+        struct usage_node then;
+
+        if (r->start <= at || r->start >= end)
+            continue;
+        then = free_at(p, node, now, r->start);
+        usage_node_min(&least, &then, &p->book->nodes[node]);
+    }
+    return least;
+}
+
+/* --- the view ------------------------------------------------------------------------------ */
+
+static void hold_nodes(struct plan *p, const struct reservation *r)
+{
+    uint32_t size = shape_of(p, r->job)->size;
+
+    for (uint32_t k = 0; k < size; k++) {
+        uint32_t node = r->shares[k].node;
+
+        if (p->is_held[node])
+            continue;
+        p->is_held[node] = 1;
+        p->held[p->held_count++] = node;
+    }
+}
+
+static void view_release(struct plan *p, struct place *now)
+{
+    for (uint32_t i = 0; p->viewed && i < p->held_count; i++)
+        place_set(now, p->held[i], &p->saved[i]);
+    p->viewed = false;
+}
+
+/* Is there a reservation that starts between the two? Then they are different to a node. */
+static bool is_between(const struct plan *p, uint64_t a, uint64_t b)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->list[i].start >= MIN_OF(a, b) && p->list[i].start < MAX_OF(a, b))
+            return true;
+    return false;
+}
+
+/* Nodes with reservations as they are for a job that runs from now to end. */
+static void view_now(struct plan *p, struct place *now, uint64_t end)
+{
+    if (p->viewed && !is_between(p, p->view_end, end))
+        return;
+    view_release(p, now);
+    for (uint32_t i = 0; i < p->held_count; i++) {
+        struct usage_node least;
+
+        p->saved[i] = now->usage.nodes[p->held[i]];
+        least = least_free(p, p->held[i], &p->saved[i], p->now, end);
+        place_set(now, p->held[i], &least);
+    }
+    p->viewed = true;
+    p->view_end = end;
+}
+
+/* --- now ----------------------------------------------------------------------------------- */
+
+static bool has_room(struct place *p, const struct shape *s)
+{
+    uint64_t total;
+    uint32_t n = place_scan(p, s, &total);
+
+    for (uint32_t i = 0; s->single_node && i < n; i++)
+        if (p->list[i].fits >= s->size)
+            return true;
+    return !s->single_node && total >= s->size;
+}
+
+/* Where it was planned, for others are planned around that. */
+static bool place_planned(
+    struct place *now, const struct book_job *j, const struct shape *s, struct book_share *shares)
+{
+    if (!j->shares || !place_exactly(now, s, j->shares))
+        return false;
+    memcpy(shares, j->shares, s->size * sizeof(*shares));
+    return true;
+}
+
+/* The job whose reservation is the first that would be in the way. */
+static uint32_t first_blocker(const struct plan *p, uint64_t end)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->list[i].start < end)
+            return p->list[i].job;
+    return p->list[0].job;
+}
+
+int plan_place(struct plan *p, struct place *now, uint32_t job, struct book_share *shares,
+    uint32_t *ret_blocker)
+{
+    const struct book_job *j = &p->book->jobs[job];
+    const struct shape *s = book_shape_of(p->book, j);
+    uint64_t end = end_of(p->now, j->limit);
+
+    view_now(p, now, end);
+    if (place_planned(now, j, s, shares) || place_job(now, s, shares)) {
+        /* Taken from the view: it is taken from what is free instead. */
+        view_release(p, now);
+        for (uint32_t i = 0; i < s->size; i++)
+            if (p->is_held[shares[i].node])
+                place_take(now, s, &shares[i]);
+        return 0;
+    }
+    if (p->count == 0)
+        return -ENOSPC;
+    view_release(p, now);
+    if (!has_room(now, s))
+        return -ENOSPC;
+    *ret_blocker = first_blocker(p, end);
+    return -EAGAIN;
+}
+
+/* --- the walk ------------------------------------------------------------------------------ */
+
+struct walk {
+    struct plan *plan;
+    const struct place *now;
+    struct place future;
+    const struct shape *shape;
+    uint32_t *fits; /* of each node */
+    uint64_t total; /* containers that there is room for */
+    uint32_t hosts; /* nodes that have room for all */
+    uint32_t next;  /* end that comes next */
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct plan_end *x = a, *y = b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->job < y->job ? -1 : x->job > y->job;
+}
+
+static void count_node(struct walk *w, uint32_t node)
+{
+    const struct shape *s = w->shape;
+    uint32_t fits;
+
+    if (node == BOOK_NONE)
+        return;
+    fits = usage_may(w->plan->book, node, s) ? usage_fits(&w->future.usage, node, s) : 0;
+    w->total += fits;
+    w->total -= w->fits[node];
+    w->hosts += fits >= s->size;
+    w->hosts -= w->fits[node] >= s->size;
+    w->fits[node] = fits;
+}
+
+static void walk_init(struct walk *w, struct plan *p, struct place *now, const struct shape *s)
+{
+    *w = (struct walk){.plan = p, .now = now, .shape = s};
+    place_copy(&w->future, now);
+    w->fits = xnew_array(uint32_t, p->book->node_count);
+    for (uint32_t i = 0; i < p->book->node_count; i++)
+        count_node(w, i);
+    if (!p->sorted && p->end_count > 0)
+        qsort(p->ends, p->end_count, sizeof(*p->ends), by_time);
+    p->sorted = true;
+}
+
+static void walk_done(struct walk *w)
+{
+    place_done(&w->future);
+    free(w->fits);
+}
+
+/* Everything that ends at this time ends. Nodes with reservations are seen anew anyway. */
+static void pass_ends(struct walk *w, uint64_t at)
+{
+    const struct plan *p = w->plan;
+
+    while (w->next < p->end_count && p->ends[w->next].at <= at) {
+        const struct book_job *j = &p->book->jobs[p->ends[w->next++].job];
+        const struct shape *s = book_shape_of(p->book, j);
+
+        for (uint32_t i = 0; i < s->size; i++) {
+            if (j->shares[i].node == BOOK_NONE || p->is_held[j->shares[i].node])
+                continue;
+            place_give(&w->future, s, &j->shares[i]);
+            count_node(w, j->shares[i].node);
+        }
+    }
+}
+
+/* Nodes with reservations as they are for a job that runs from at to end. */
+static void view_then(struct walk *w, uint64_t at, uint64_t end)
+{
+    const struct plan *p = w->plan;
+
+    for (uint32_t i = 0; i < p->held_count; i++) {
+        uint32_t node = p->held[i];
+        struct usage_node least = least_free(p, node, &w->now->usage.nodes[node], at, end);
+
+        place_set(&w->future, node, &least);
+        count_node(w, node);
+    }
+}
+
+/* The next time at which something is given back; BOOK_FOREVER: none. */
+static uint64_t next_time(const struct walk *w, uint64_t after)
+{
+    const struct plan *p = w->plan;
+    uint64_t at = w->next < p->end_count ? p->ends[w->next].at : BOOK_FOREVER;
+
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->list[i].end > after)
+            at = MIN_OF(at, p->list[i].end);
+    return at;
+}
+
+static bool may_fit(const struct walk *w)
+{
+    return w->shape->single_node ? w->hosts > 0 : w->total >= w->shape->size;
+}
+
+/* Where it was planned before, if that is the time and there is room: a plan that was told is kept
+ * as long as nobody before it in the queue needs it. Else anywhere. */
+static bool place_then(
+    struct walk *w, const struct book_job *j, uint64_t at, struct book_share *shares)
+{
+    if (j->started == at && place_planned(&w->future, j, w->shape, shares))
+        return true;
+    return place_job(&w->future, w->shape, shares);
+}
+
+bool plan_reserve(struct plan *p, struct place *now, uint32_t job)
+{
+    const struct book_job *j = &p->book->jobs[job];
+    const struct shape *s = book_shape_of(p->book, j);
+    _cleanup_(walk_done) struct walk w;
+    _cleanup_free_ struct book_share *shares = NULL;
+
+    if (p->count == p->max)
+        return false;
+    view_release(p, now);
+    walk_init(&w, p, now, s);
+    shares = xnew_array(struct book_share, s->size);
+    for (uint64_t at = next_time(&w, p->now); at != BOOK_FOREVER; at = next_time(&w, at)) {
+        struct reservation *r = &p->list[p->count];
+
+        pass_ends(&w, at);
+        view_then(&w, at, end_of(at, j->limit));
+        if (!may_fit(&w) || !place_then(&w, j, at, shares))
+            continue;
+        *r = (struct reservation){
+            .job = job, .start = at, .end = end_of(at, j->limit), .shares = TAKE_PTR(shares)};
+        p->count++;
+        hold_nodes(p, r);
+        return true;
+    }
+    return false;
+}
