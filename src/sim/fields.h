@@ -1,0 +1,31 @@
+/* A line cut into fields, and fields found by the name of their column. Inside sim only. */
+#ifndef SIM_FIELDS_H
+#define SIM_FIELDS_H
+
+#include "base/err.h"
+
+#define FIELDS_MAX 64
+
+struct columns {
+    char *names[FIELDS_MAX]; /* heap, lower case */
+    unsigned count;
+};
+
+struct fields {
+    char *values[FIELDS_MAX]; /* into the line */
+    unsigned count;
+    const struct columns *columns; /* NULL: none have names */
+};
+
+void columns_read(struct columns *c, char *line, char separator);
+void columns_done(struct columns *c);
+bool columns_have(const struct columns *c, const char *name);
+/* The line is changed. */
+void fields_split(struct fields *f, char *line, char separator);
+/* "" when there is no such column, or the line has ended before. */
+const char *fields_get(const struct fields *f, const char *name);
+/* A number of the column, times scale, rounded; dflt when it is empty. -EINVAL with its name. */
+int fields_number(const struct fields *f, const char *name, double scale, uint64_t dflt,
+    uint64_t *ret, struct err *err);
+
+#endif
