@@ -15,6 +15,16 @@ static const unsigned moves[NODE_STATE_COUNT] = {
     /* clang-format on */
 };
 
+bool gpu_model_fits(const char *wish, const char *model)
+{
+    size_t len = strlen(model);
+
+    for (const char *at = wish; *at; at += strcspn(at, "|"), at += *at == '|')
+        if (strcspn(at, "|") == len && strncmp(at, model, len) == 0)
+            return true;
+    return !*wish;
+}
+
 void node_done(struct node *n)
 {
     free(n->gpus);

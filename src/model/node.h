@@ -42,6 +42,8 @@ struct node {
     uint64_t seen_usec; /* real time of the last word from it */
 };
 
+/* Is the model one that is wished for? wish: "" any, "h100", "a100|h100". */
+bool gpu_model_fits(const char *wish, const char *model);
 void node_done(struct node *n);
 const char *node_state_name(enum node_state s);
 int node_state_parse(const char *text, enum node_state *ret);

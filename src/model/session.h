@@ -77,7 +77,7 @@ struct session {
     enum session_mode mode; /* asked for; as placed: placed_mode */
     uint32_t size;
     struct resources each;            /* per container */
-    char gpu_model[NAME_MAX_LEN + 1]; /* "" any */
+    char gpu_model[NAME_MAX_LEN + 1]; /* "" any; "a100|h100": one of these */
     uint64_t shm;                     /* bytes of /dev/shm */
     char group[NAME_MAX_LEN + 1];
     char image[IMAGE_REF_MAX + 1];   /* as asked */

@@ -56,6 +56,17 @@ static bool is_lower_case(const char *s)
     return true;
 }
 
+/* "h100", "a100|h100" */
+static int check_models(const char *wish, struct err *err)
+{
+    _cleanup_(strv_freep) char **models = strv_split(wish, '|');
+    int r = 0;
+
+    strv_for_each (model, models)
+        r = r < 0 ? r : name_check("'gpu_model'", *model, err);
+    return r;
+}
+
 static int check_gpus(const struct session *s, struct err *err)
 {
     if (s->each.gpus > NODE_GPUS_MAX)
@@ -68,7 +79,7 @@ static int check_gpus(const struct session *s, struct err *err)
             err, -EINVAL, "'gpu_model' is '%s', but 'gpus' is 0: say how many", s->gpu_model);
     if (!is_lower_case(s->gpu_model))
         return err_set(err, -EINVAL, "'gpu_model' must be in lower case, not '%s'", s->gpu_model);
-    return name_check("'gpu_model'", s->gpu_model, err);
+    return check_models(s->gpu_model, err);
 }
 
 static int check_resources(const struct session *s, struct err *err)

@@ -7,7 +7,7 @@
 /* After its grace, what a session that stops holds is soon removed. */
 #define REMOVAL_USEC (10 * UINT64_C(1000000))
 
-uint64_t fill_gpus(const struct node *n, const char *model, bool healthy_only)
+uint64_t fill_gpus(const struct node *n, const char *wish, bool healthy_only)
 {
     uint64_t bits = 0;
 
@@ -16,7 +16,7 @@ uint64_t fill_gpus(const struct node *n, const char *model, bool healthy_only)
 
         if (g->index >= NODE_GPUS_MAX || (healthy_only && !g->healthy))
             continue;
-        if (!model[0] || str_eq(model, g->model))
+        if (gpu_model_fits(wish, g->model))
             bits |= UINT64_C(1) << g->index;
     }
     return bits;

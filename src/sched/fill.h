@@ -16,7 +16,8 @@ bool fill_holds(const struct session *s);
 /* When what it holds began to be held. */
 uint64_t fill_started(const struct session *s);
 
-/* GPUs of the node, as bits, that are of the model (any when ""); healthy ones only if asked. */
-uint64_t fill_gpus(const struct node *n, const char *model, bool healthy_only);
+/* GPUs of the node, as bits, of a model that is wished for (gpu_model_fits); healthy ones only if
+ * asked. */
+uint64_t fill_gpus(const struct node *n, const char *wish, bool healthy_only);
 
 #endif

@@ -378,12 +378,11 @@ static void spread(struct place *p, uint32_t n, const struct shape *s, struct bo
     }
 }
 
-static bool place_wide(
+static bool place_in_levels(
     struct place *p, uint32_t n, const struct shape *s, struct book_share *shares)
 {
     enum level widest = s->level ? (enum level)s->level : LEVEL_CLUSTER;
 
-    qsort(p->list, n, sizeof(*p->list), by_fits);
     for (enum level level = LEVEL_LEAF; level <= widest; level++) {
         uint32_t domain = best_domain(p, n, s, level);
 
@@ -393,6 +392,70 @@ static bool place_wide(
         return true;
     }
     return false;
+}
+
+/* GPU models of the candidates, as bits. */
+static uint32_t models_of(const struct place *p, uint32_t n)
+{
+    uint32_t models = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        models |= p->book->nodes[p->list[i].node].models;
+    return models;
+}
+
+/* Of the models, the one that is least wanted by name. */
+static uint32_t least_scarce(const struct place *p, uint32_t models)
+{
+    uint32_t best = (uint32_t)__builtin_ctz(models);
+
+    for (uint32_t bits = models; bits; bits &= bits - 1)
+        if (p->mix.scarcity[__builtin_ctz(bits)] < p->mix.scarcity[best])
+            best = (uint32_t)__builtin_ctz(bits);
+    return best;
+}
+
+/* Nodes that so many containers take, the roomiest first. */
+static uint32_t nodes_for(const struct place_candidate *list, uint32_t n, uint32_t size)
+{
+    uint32_t nodes = 0;
+
+    for (uint64_t room = 0; nodes < n && room < size; nodes++)
+        room += list[nodes].fits;
+    return nodes;
+}
+
+/* A gang is as fast as its slowest GPU: all of one model, on nodes that have no other, if there is
+ * room and it takes no more nodes. */
+static bool place_on_one_model(
+    struct place *p, uint32_t n, const struct shape *s, struct book_share *shares)
+{
+    _cleanup_free_ struct place_candidate *all = xmemdup(p->list, n * sizeof(*all));
+    uint32_t models = models_of(p, n);
+
+    for (; models; models &= ~(1u << least_scarce(p, models))) {
+        uint32_t only = 1u << least_scarce(p, models), kept = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+            if (p->book->nodes[all[i].node].models == only)
+                p->list[kept++] = all[i];
+        if (nodes_for(p->list, kept, s->size) <= nodes_for(all, n, s->size) &&
+            place_in_levels(p, kept, s, shares))
+            return true;
+    }
+    memcpy(p->list, all, n * sizeof(*all));
+    return false;
+}
+
+static bool place_wide(
+    struct place *p, uint32_t n, const struct shape *s, struct book_share *shares)
+{
+    uint32_t models = models_of(p, n);
+
+    qsort(p->list, n, sizeof(*p->list), by_fits);
+    if (s->gpu_milli && (models & (models - 1)) && place_on_one_model(p, n, s, shares))
+        return true;
+    return place_in_levels(p, n, s, shares);
 }
 
 bool place_job(struct place *p, const struct shape *s, struct book_share *shares)

@@ -2,7 +2,8 @@
  * Where one job goes now: whole or not at all.
  *
  * - on one node if any holds all of it; otherwise, unless it wants one node, on the fewest nodes,
- *   inside the smallest level (leaf, spine, cluster) that holds it;
+ *   with GPUs of one model if that takes no more, inside the smallest level (leaf, spine, cluster)
+ *   that holds it;
  * - among nodes that do equally well: those whose GPU model is least wanted by name, then those
  *   whose GPUs are least fragmented by it (frag.h), then by name.
  */

@@ -38,7 +38,7 @@ static const struct field session_fields[] = {
     F_WORD(struct session, kind, session_kind_words),
     F_WORD(struct session, mode, session_mode_words),
     F_STRUCT(struct session, each, resources_fields),
-    F_NAME(struct session, gpu_model, .empty_ok = true),
+    F_TEXT(struct session, gpu_model),
     F_U64(struct session, shm, BYTES_MAX),
     F_NAME(struct session, group),
     F_TEXT(struct session, image),

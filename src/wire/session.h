@@ -14,7 +14,7 @@
  *   cpus        per container: 2, 0.5 or "0.5", "1500m"; missing: 1
  *   mem         per container: bytes or "4G"; missing: 2 GiB
  *   gpus        per container; missing: 0
- *   gpu_model   "h100" (any case); missing: any
+ *   gpu_model   "h100", "a100|h100" (any case); missing: any
  *   shm         bytes or "64M": /dev/shm, a part of mem; missing: 64 MiB, or mem if that is less
  *   group       missing: "default"
  *   image       reference or name

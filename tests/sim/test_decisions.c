@@ -41,6 +41,7 @@ DECISION(nodes_out)
 DECISION(order)
 DECISION(names)
 DECISION(memory)
+DECISION(models)
 
 int main(void)
 {
@@ -53,6 +54,7 @@ int main(void)
         cmocka_unit_test(order),
         cmocka_unit_test(names),
         cmocka_unit_test(memory),
+        cmocka_unit_test(models),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
