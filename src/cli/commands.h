@@ -17,6 +17,7 @@ COMMAND(group_ls);
 COMMAND(group_set);
 COMMAND(help);
 COMMAND(image_import);
+COMMAND(hold);
 COMMAND(image_ls);
 COMMAND(image_rm);
 COMMAND(image_show);
@@ -31,6 +32,9 @@ COMMAND(node_purge);
 COMMAND(node_resume);
 COMMAND(node_rm);
 COMMAND(node_show);
+COMMAND(plan);
+COMMAND(prio);
+COMMAND(release);
 COMMAND(run);
 COMMAND(show);
 COMMAND(ssh);
@@ -57,7 +61,7 @@ struct main_opts {
 extern const struct opt main_options[];
 extern const struct opt create_options[], down_options[], events_options[], exec_options[],
     forward_options[], group_options[], help_options[], image_import_options[], login_options[],
-    logs_options[], ls_options[], node_drain_options[], run_options[], ssh_options[],
+    logs_options[], ls_options[], node_drain_options[], plan_options[], run_options[], ssh_options[],
     status_options[], stop_options[], up_options[], user_add_options[], volume_ls_options[],
     volume_rm_options[], wait_options[];
 

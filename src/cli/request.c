@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "base/strv.h"
 #include "cli/api.h"
+#include "cli/moment.h"
 #include "cli/text.h"
 #include "model/session.h"
 
@@ -52,6 +53,23 @@ int request_check_size(const char *value, struct err *err)
     if (str_to_u64(value, SESSION_SIZE_MAX, &n) < 0 || n == 0)
         return err_set(err, -EINVAL, "must be a number from 1 to %d", SESSION_SIZE_MAX);
     return 0;
+}
+
+int request_check_nice(const char *value, struct err *err)
+{
+    int64_t n;
+
+    if (str_to_i64(value, -SESSION_NICE_MAX, SESSION_NICE_MAX, &n) < 0)
+        return err_set(err, -EINVAL, "must be a whole number from -%d to %d", SESSION_NICE_MAX,
+            SESSION_NICE_MAX);
+    return 0;
+}
+
+int request_check_moment(const char *value, struct err *err)
+{
+    uint64_t ignored;
+
+    return moment_parse(value, clock_real_usec(), &ignored, err);
 }
 
 int request_check_volume(const char *value, struct err *err)
@@ -144,8 +162,20 @@ static void set_text(json_t *body, const char *key, const char *value)
         json_set_str(body, key, value);
 }
 
+/* It was checked when the option was read. */
+static void set_moment(json_t *body, const char *key, const char *value)
+{
+    char text[CLOCK_TEXT_MAX];
+    uint64_t usec;
+
+    if (value && moment_parse(value, clock_real_usec(), &usec, NULL) == 0)
+        json_set_str(body, key, clock_format(usec, text));
+}
+
 static void set_plain(const struct request_opts *o, json_t *body)
 {
+    int64_t nice;
+
     set_text(body, "name", o->name);
     set_text(body, "kind", o->kind);
     set_text(body, "mode", o->mode);
@@ -159,6 +189,12 @@ static void set_plain(const struct request_opts *o, json_t *body)
     set_text(body, "on", o->on);
     set_text(body, "on_failure", o->on_failure);
     set_text(body, "workdir", o->workdir);
+    set_moment(body, "begin", o->begin);
+    set_moment(body, "finish_by", o->deadline);
+    if (o->nice && str_to_i64(o->nice, INT64_MIN, INT64_MAX, &nice) == 0)
+        json_object_set_new(body, "nice", json_integer(nice));
+    if (o->hold)
+        json_set_bool(body, "hold", true);
     if (o->size)
         json_set_u64(body, "size", o->size);
     if (o->gpus)

@@ -7,10 +7,10 @@
 
 struct request_opts {
     char *name, *kind, *mode, *cpus, *mem, *gpu_model, *shm, *group, *time, *grace, *on,
-        *on_failure, *workdir;
+        *on_failure, *workdir, *nice, *begin, *deadline;
     uint64_t size, gpus;
     char **volumes, **env;
-    bool dry_run;
+    bool dry_run, hold;
 };
 
 int request_check_kind(const char *value, struct err *err);
@@ -21,6 +21,8 @@ int request_check_size(const char *value, struct err *err);
 int request_check_volume(const char *value, struct err *err);
 int request_check_cpus(const char *value, struct err *err);
 int request_check_bytes(const char *value, struct err *err);
+int request_check_nice(const char *value, struct err *err);
+int request_check_moment(const char *value, struct err *err);
 int request_check_time(const char *value, struct err *err);
 
 #define REQUEST_O(type, m) offsetof(type, request.m)
@@ -64,6 +66,16 @@ int request_check_time(const char *value, struct err *err);
       request_check_on_failure }, \
     { "workdir", OPT_STR, REQUEST_O(type, workdir), NULL, "PATH", \
       "start the command in this folder of the container", 'w', true }, \
+    { "nice", OPT_STR, REQUEST_O(type, nice), NULL, "N", \
+      "points less of priority, so that others go first (below 0: more; for operators)", 0, true, \
+      request_check_nice }, \
+    { "hold", OPT_BOOL, REQUEST_O(type, hold), NULL, NULL, \
+      "do not start it before 'muster release'", 0, true }, \
+    { "begin", OPT_STR, REQUEST_O(type, begin), NULL, "TIME", \
+      "do not start it before: 2h (from now), 18:00, 2026-12-24T18:00", 0, true, \
+      request_check_moment }, \
+    { "deadline", OPT_STR, REQUEST_O(type, deadline), NULL, "TIME", \
+      "be over by then (with --time: or do not start at all)", 0, true, request_check_moment }, \
     { "dry_run", OPT_BOOL, REQUEST_O(type, dry_run), NULL, NULL, \
       "only say whether and where it would start", 0, true }
 /* clang-format on */

@@ -184,6 +184,11 @@ bool call_is_admin(const struct call *c)
     return c->user && c->user->role == ROLE_ADMIN;
 }
 
+bool call_is_operator(const struct call *c)
+{
+    return c->user && c->user->role >= ROLE_OPERATOR;
+}
+
 bool call_query_u64(struct call *c, const char *key, uint64_t dflt, uint64_t max, uint64_t *ret)
 {
     const char *text = request_query(c->rq, key);
@@ -221,6 +226,10 @@ const struct route api_routes[] = {
     { "GET", "/v1/sessions/{}/logs", WHO_USER, 0, api_session_logs },
     { "GET", "/v1/sessions/{}/exec", WHO_USER, ROUTE_UPGRADE, api_session_exec },
     { "GET", "/v1/sessions/{}/tcp", WHO_USER, ROUTE_UPGRADE, api_session_tcp },
+    { "POST", "/v1/sessions/{}/hold", WHO_USER, ROUTE_JSON, api_session_hold },
+    { "POST", "/v1/sessions/{}/release", WHO_USER, ROUTE_JSON, api_session_release },
+    { "GET", "/v1/queue", WHO_USER, 0, api_queue },
+    { "GET", "/v1/plan", WHO_USER, 0, api_plan },
     { "GET", "/v1/nodes", WHO_USER, 0, api_node_list },
     { "GET", "/v1/nodes/{}", WHO_USER, 0, api_node_show },
     { "DELETE", "/v1/nodes/{}", WHO_ADMIN, 0, api_node_delete },

@@ -56,6 +56,7 @@ json_t *api_error_json(const char *code, const char *message);
 void api_errno(int code, unsigned *ret_status, const char **ret_code);
 
 bool call_is_admin(const struct call *c);
+bool call_is_operator(const struct call *c); /* or an administrator */
 /* Query parameters. -EINVAL answers 400 by itself and returns false. */
 bool call_query_u64(struct call *c, const char *key, uint64_t dflt, uint64_t max, uint64_t *ret);
 bool call_query_flag(const struct call *c, const char *key);
@@ -74,6 +75,10 @@ void api_session_logs(struct call *c);
 void api_session_exec(struct call *c);
 void api_session_tcp(struct call *c);
 void api_node_list(struct call *c);
+void api_session_hold(struct call *c);
+void api_session_release(struct call *c);
+void api_queue(struct call *c);
+void api_plan(struct call *c);
 void api_node_show(struct call *c);
 void api_node_delete(struct call *c);
 void api_node_drain(struct call *c);

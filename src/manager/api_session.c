@@ -105,6 +105,9 @@ static int check_request(struct manager *m, struct session *s, struct err *err)
         r = check_group(m, s, err);
     if (r == 0)
         r = check_volumes(m, s, err);
+    if (r == 0 && s->finish_usec && launch_last_start(s) <= clock_real_usec())
+        r = err_set(err, -EINVAL,
+            "'finish_by' is too soon: with its 'time_limit' it could not be over by then");
     return r;
 }
 
@@ -139,6 +142,7 @@ static int accept_session(struct manager *m, struct session *s, struct err *err)
     s->master_port = SESSION_MASTER_PORT;
     s->state = SESSION_PENDING;
     s->submitted_usec = s->state_usec = now;
+    s->deadline_usec = launch_last_start(s);
     STR_SET(s->reason_code, "queued");
     STR_SET(s->reason, "waits for the scheduler");
     map_set(&m->sessions, s->id, s);
@@ -293,6 +297,10 @@ void api_session_create(struct call *c)
         reply_err(c, &err);
         return;
     }
+    if (s->nice < 0 && !call_is_operator(c)) {
+        reply_error(c, 403, "forbidden", "'nice' below 0 is for operators");
+        return;
+    }
     if (call_query_flag(c, "dry_run")) {
         session_make_containers(s);
         reply_json(c, 200, dry_run(c->m, s));
@@ -410,6 +418,50 @@ void api_session_show(struct call *c)
     if (s)
         reply_json(c, 200, session_json(c->m, s));
     session_free(loaded);
+}
+
+/* --- hold and release ----------------------------------------------------------------------- */
+
+/* The session, if it waits; else the answer that it does not. */
+static struct session *call_waiting(struct call *c)
+{
+    struct session *loaded = NULL, *s = call_session(c, &loaded);
+
+    if (s && s->state != SESSION_PENDING) {
+        reply_error(c, 409, "wrong_state", "the session is %s; only one that waits can be held",
+            session_state_name(s->state));
+        s = NULL;
+    }
+    session_free(loaded);
+    return s;
+}
+
+static void set_hold(struct call *c, struct session *s, enum session_hold hold)
+{
+    s->hold = hold;
+    session_save(c->m, s);
+    pass_want(c->m);
+    reply_committed(c, 200, session_to_json_public(s));
+}
+
+void api_session_hold(struct call *c)
+{
+    struct session *s = call_waiting(c);
+
+    if (s && s->hold == HOLD_OPERATOR)
+        reply_committed(c, 200, session_to_json_public(s)); /* the stronger one */
+    else if (s)
+        set_hold(c, s, str_eq(s->owner, c->user->name) ? HOLD_USER : HOLD_OPERATOR);
+}
+
+void api_session_release(struct call *c)
+{
+    struct session *s = call_waiting(c);
+
+    if (s && s->hold == HOLD_OPERATOR && !call_is_operator(c))
+        reply_error(c, 403, "forbidden", "an operator holds the session, and has to release it");
+    else if (s)
+        set_hold(c, s, HOLD_NONE);
 }
 
 void api_session_stop(struct call *c)
@@ -552,6 +604,7 @@ void api_session_why(struct call *c)
     json_set_str(body, "result", session_result_name(s->result));
     json_set_str(body, "code", s->reason_code);
     why_message(s, body);
+    json_set_str(body, "slurm", why.slurm);
     json_set_u64(body, "position", why.position);
     json_set_u64(body, "blocked_by", why.blocker);
     set_start(body, why.start_usec);

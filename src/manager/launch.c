@@ -220,6 +220,11 @@ static void set_reason(struct session *s, const char *code, const char *fmt, va_
     vsnprintf(s->reason, sizeof(s->reason), fmt, ap);
 }
 
+uint64_t launch_last_start(const struct session *s)
+{
+    return s->finish_usec > s->time_limit_usec ? s->finish_usec - s->time_limit_usec : s->finish_usec;
+}
+
 void launch_placed(struct manager *m, struct session *s)
 {
     uint64_t now = clock_real_usec();
@@ -258,7 +263,7 @@ static void wait_again(struct manager *m, struct session *s)
     }
     s->placed_usec = 0;
     s->stop_now = false;
-    move(m, s, SESSION_PENDING, 0);
+    move(m, s, SESSION_PENDING, launch_last_start(s));
     session_save(m, s);
     pass_want(m);
 }
@@ -438,10 +443,13 @@ static void progress_preparing(struct manager *m, struct session *s)
 
 static void progress_starting(struct manager *m, struct session *s)
 {
+    uint64_t limit;
+
     if (!all_in(s, CONTAINER_RUNNING))
         return;
     s->started_usec = clock_real_usec();
-    move(m, s, SESSION_RUNNING, s->time_limit_usec ? s->started_usec + s->time_limit_usec : 0);
+    limit = session_may_run(s, s->started_usec);
+    move(m, s, SESSION_RUNNING, limit == UINT64_MAX ? 0 : s->started_usec + limit);
     session_save(m, s);
 }
 
@@ -615,6 +623,10 @@ static void deadline_passed(struct manager *m, struct session *s, uint64_t now)
     char text[400];
 
     switch (s->state) {
+    case SESSION_PENDING:
+        launch_stop(m, s, RESULT_CANCELLED, "finish_by", false,
+            "it could not be over by %s any more", clock_format(s->finish_usec, text));
+        break;
     case SESSION_PREPARING:
         describe_late(s, text, sizeof(text));
         start_failed(m, s, "start_timeout", text);
@@ -624,6 +636,11 @@ static void deadline_passed(struct manager *m, struct session *s, uint64_t now)
             "the commands did not start in time after the barrier was opened");
         break;
     case SESSION_RUNNING:
+        if (s->finish_usec && now >= s->finish_usec) {
+            launch_stop(m, s, RESULT_TIMEOUT, "finish_by", false, "it had to be over by %s",
+                clock_format(s->finish_usec, text));
+            break;
+        }
         duration_format(s->time_limit_usec, text);
         launch_stop(m, s, RESULT_TIMEOUT, "time_limit", false, "its time limit of %s passed", text);
         break;

@@ -13,6 +13,8 @@
 void pass_want(struct manager *m);
 /* Start it (the check handle must be started after the store's, see pass.c). */
 void pass_start(struct manager *m);
+/* A pass may be due by time. */
+void pass_tick(struct manager *m, uint64_t now_usec);
 /* A session or a node is new, has changed, or is no more: state.c says it with each save. */
 void pass_session_changed(struct manager *m, const char *id);
 void pass_node_changed(struct manager *m, const char *name);
@@ -32,6 +34,8 @@ struct node_usage *pass_usage(struct manager *m, size_t *ret_count);
 
 /* A pass placed it: node, gpus, addresses are set. */
 void launch_placed(struct manager *m, struct session *s);
+/* When it must have started to be over in time (finish_usec); 0: whenever. */
+uint64_t launch_last_start(const struct session *s);
 /* End it: result and reason are kept from the first call. Pending ones end at once; others stop on
  * their nodes. again: it goes back to pending once everything is removed. */
 void launch_stop(struct manager *m, struct session *s, enum session_result result, const char *code,

@@ -68,7 +68,7 @@ struct manager {
     struct map changed_nodes;    /* name -> this */
     bool pass_wanted;
     uv_check_t pass_check;
-    uint64_t pass_count, pass_usec;
+    uint64_t pass_count, pass_usec, pass_wake_usec;
     uv_timer_t tick; /* every 500 ms: deadlines, silent agents */
 };
 

@@ -179,9 +179,16 @@ static void run(struct manager *m)
         place_session(m, &result.started[i]);
     for (size_t i = 0; i < result.news_count; i++)
         note_reason(m, result.news[i]);
-    sched_result_done(&result);
     m->pass_count++;
     m->pass_usec = now;
+    m->pass_wake_usec = result.wake_usec;
+    sched_result_done(&result);
+}
+
+void pass_tick(struct manager *m, uint64_t now_usec)
+{
+    if (m->pass_wake_usec && now_usec >= m->pass_wake_usec)
+        pass_want(m);
 }
 
 bool pass_try(struct manager *m, const struct session *s, struct sched_start *ret_start,

@@ -20,6 +20,8 @@ WORDS_DEFINE(session_mode, enum session_mode, "single-node", "multi-node")
 
 WORDS_DEFINE(session_on, enum session_on, "main", "all")
 
+WORDS_DEFINE(session_hold, enum session_hold, "none", "user", "operator")
+
 WORDS_DEFINE(session_on_failure, enum session_on_failure, "strict", "tolerant")
 
 #define TO(state) (1u << SESSION_##state)
@@ -148,4 +150,13 @@ struct container *session_container(struct session *s, const char *name)
 bool session_is_over(const struct session *s)
 {
     return s->state == SESSION_ENDED;
+}
+
+uint64_t session_may_run(const struct session *s, uint64_t start_usec)
+{
+    uint64_t limit = s->time_limit_usec ? s->time_limit_usec : UINT64_MAX;
+
+    if (!s->finish_usec)
+        return limit;
+    return s->finish_usec > start_usec ? MIN_OF(limit, s->finish_usec - start_usec) : 0;
 }

@@ -20,6 +20,7 @@
 #include "model/container.h"
 
 #define SESSION_SIZE_MAX 1000
+#define SESSION_NICE_MAX 100000
 #define SESSION_COMMAND_MAX 4096 /* words */
 #define SESSION_ENV_MAX 1024
 /* What a container may be told, with the image's and ours: an order for a node takes no more words,
@@ -58,6 +59,7 @@ enum session_result {
 enum session_kind { KIND_DEBUG, KIND_TRAIN, KIND_COUNT };
 enum session_mode { MODE_SINGLE_NODE, MODE_MULTI_NODE, MODE_COUNT };
 enum session_on { ON_MAIN, ON_ALL, ON_COUNT }; /* where the command runs */
+enum session_hold { HOLD_NONE, HOLD_USER, HOLD_OPERATOR, HOLD_COUNT }; /* who holds it back */
 enum session_on_failure { FAIL_STRICT, FAIL_TOLERANT, FAIL_COUNT };
 
 struct session_mount {
@@ -91,8 +93,12 @@ struct session {
     uint64_t grace_usec;      /* between the stop signal and SIGKILL */
     enum session_on on;
     enum session_on_failure on_failure;
+    int nice;             /* points less than its priority would be; below 0: more */
+    uint64_t begin_usec;  /* real time: not started before; 0: at once */
+    uint64_t finish_usec; /* real time: over by then, or not started at all; 0: whenever */
 
     /* What became of it */
+    enum session_hold hold; /* pending: not looked at */
     enum session_state state;
     enum session_result result;
     bool has_command; /* a command runs, asked for or the image's own; else it idles */
@@ -132,6 +138,8 @@ const char *session_mode_name(enum session_mode m); /* "single-node", "multi-nod
 int session_mode_parse(const char *text, enum session_mode *ret);
 const char *session_on_name(enum session_on o); /* "main", "all" */
 int session_on_parse(const char *text, enum session_on *ret);
+const char *session_hold_name(enum session_hold h); /* "none", "user", "operator" */
+int session_hold_parse(const char *text, enum session_hold *ret);
 const char *session_on_failure_name(enum session_on_failure f); /* "strict", "tolerant" */
 int session_on_failure_parse(const char *text, enum session_on_failure *ret);
 
@@ -150,6 +158,9 @@ int session_request_check(const struct session *s, bool image_has_command, struc
 
 struct container *session_container(struct session *s, const char *name); /* NULL */
 bool session_is_over(const struct session *s);
+/* How long it may run if it starts then: its limit, cut by the time at which it has to be over.
+ * UINT64_MAX: no end. */
+uint64_t session_may_run(const struct session *s, uint64_t start_usec);
 
 /*
  * The environment of one container: PATH and the image's first, then launcher defaults, then the

@@ -82,6 +82,17 @@ static int check_gpus(const struct session *s, struct err *err)
     return check_models(s->gpu_model, err);
 }
 
+static int check_schedule(const struct session *s, struct err *err)
+{
+    if (s->nice < -SESSION_NICE_MAX || s->nice > SESSION_NICE_MAX)
+        return err_set(err, -EINVAL, "'nice' must be a whole number from -%d to %d, not %d",
+            SESSION_NICE_MAX, SESSION_NICE_MAX, s->nice);
+    if (s->finish_usec && s->begin_usec + s->time_limit_usec > s->finish_usec)
+        return err_set(err, -EINVAL,
+            "'finish_by' is before 'begin' and 'time_limit' together: it could not be over by then");
+    return 0;
+}
+
 static int check_resources(const struct session *s, struct err *err)
 {
     struct resources total;
@@ -288,5 +299,7 @@ int session_request_check(const struct session *s, bool image_has_command, struc
         r = path_check("'workdir'", s->workdir, err);
     if (r >= 0)
         r = check_mounts(s, err);
+    if (r >= 0)
+        r = check_schedule(s, err);
     return r < 0 ? r : check_times(s, err);
 }

@@ -35,6 +35,12 @@ struct book_node {
     uint8_t closed;                /* enum book_closed */
 };
 
+/* A node that is away is expected to be back. */
+static inline bool book_node_takes_work(const struct book_node *n, bool later)
+{
+    return n->closed == BOOK_OPEN || (later && n->closed == BOOK_UNREACHABLE);
+}
+
 /* Where one container of a running job is. */
 struct book_share {
     uint32_t node;  /* BOOK_NONE: nowhere any more */
@@ -50,6 +56,7 @@ struct book_job {
     uint8_t state, kind; /* enum book_job_state, enum session_kind */
     bool held;           /* not to be started */
     int32_t nice;
+    uint64_t begin;            /* usec: not started before; 0: at once */
     uint32_t owner;            /* a name's number */
     uint64_t submitted;        /* usec */
     uint64_t limit;            /* usec of running; BOOK_FOREVER: none */

@@ -3,16 +3,29 @@
  */
 #include "sched/explain.h"
 
+#include "base/clock.h"
 #include "sched/reason.h"
 
 static const char *const code_words[CODE_COUNT] = {
     [CODE_QUEUED] = "queued",
     [CODE_HELD] = "held",
+    [CODE_BEGIN] = "begin_time",
     [CODE_RESOURCES] = "resources",
     [CODE_SINGLE_NODE] = "single_node_too_small_now",
     [CODE_PRIORITY] = "priority",
     [CODE_NO_NODE] = "no_node_up",
     [CODE_DRAINED] = "group_drained",
+};
+
+static const char *const slurm_words[CODE_COUNT] = {
+    [CODE_QUEUED] = "None",
+    [CODE_HELD] = "JobHeldUser",
+    [CODE_BEGIN] = "BeginTime",
+    [CODE_RESOURCES] = "Resources",
+    [CODE_SINGLE_NODE] = "Resources",
+    [CODE_PRIORITY] = "Priority",
+    [CODE_NO_NODE] = "ReqNodeNotAvail",
+    [CODE_DRAINED] = "ReqNodeNotAvail",
 };
 
 /* The reason for a person; cut where it is too long. */
@@ -43,6 +56,8 @@ enum sched_code explain_code(
 {
     if (verdict == VERDICT_HELD)
         return CODE_HELD;
+    if (verdict == VERDICT_BEGIN)
+        return CODE_BEGIN;
     if (c->by[BOOK_OPEN] == 0)
         return c->by[BOOK_DRAINED] > 0 ? CODE_DRAINED : CODE_NO_NODE;
     if (verdict == VERDICT_PRIORITY)
@@ -154,11 +169,15 @@ static uint32_t largest_now(
 void explain_reason(struct place *p, const struct session *session, const struct shape *shape,
     enum sched_code code, struct sched_reason *ret)
 {
+    char time[CLOCK_TEXT_MAX];
     uint64_t total = 0;
     uint32_t count = 0;
 
     ret->code = code_words[code];
-    if (code != CODE_HELD && code != CODE_QUEUED) {
+    ret->slurm = slurm_words[code];
+    if (code == CODE_HELD && session->hold == HOLD_OPERATOR)
+        ret->slurm = "JobHeldAdmin";
+    if (code != CODE_HELD && code != CODE_QUEUED && code != CODE_BEGIN) {
         count = place_scan(p, shape, &total);
         ret->largest = largest_now(p, shape, count, total);
     }
@@ -167,7 +186,11 @@ void explain_reason(struct place *p, const struct session *session, const struct
         say(ret, "waits for the scheduler");
         break;
     case CODE_HELD:
-        say(ret, "held; it is not looked at until it is released");
+        say(ret, "held by %s; it is not looked at until it is released",
+            session->hold == HOLD_OPERATOR ? "an operator" : "its owner");
+        break;
+    case CODE_BEGIN:
+        say(ret, "it asked not to be started before %s", clock_format(session->begin_usec, time));
         break;
     case CODE_PRIORITY:
         explain_priority(ret, session);

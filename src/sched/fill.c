@@ -71,11 +71,13 @@ uint64_t fill_started(const struct session *s)
 }
 
 /* Of running. One that stops is over with its grace, whatever its limit was. */
-static uint64_t limit_of(const struct session *s)
+static uint64_t limit_of(const struct session *s, uint64_t now_usec)
 {
+    uint64_t start = s->state == SESSION_PENDING ? MAX_OF(now_usec, s->begin_usec) : fill_started(s);
+
     if (s->state == SESSION_STOPPING)
         return s->state_usec + s->grace_usec + REMOVAL_USEC - fill_started(s);
-    return s->time_limit_usec ? s->time_limit_usec : BOOK_FOREVER;
+    return session_may_run(s, start);
 }
 
 struct book_job fill_job(struct book *b, const struct session *s, uint64_t now_usec)
@@ -88,7 +90,10 @@ struct book_job fill_job(struct book *b, const struct session *s, uint64_t now_u
         .kind = (uint8_t)s->kind,
         .owner = book_name(b, s->owner),
         .submitted = s->submitted_usec ? s->submitted_usec : now_usec,
-        .limit = limit_of(s)};
+        .held = s->hold != HOLD_NONE,
+        .nice = s->nice,
+        .begin = s->begin_usec,
+        .limit = limit_of(s, now_usec)};
 }
 
 /* Where it is; a container that holds nothing any more is nowhere. */

@@ -73,6 +73,10 @@ static void decide(struct pass *p, struct decision *d)
         d->verdict = VERDICT_HELD;
         return;
     }
+    if (j->begin > p->now_usec) {
+        d->verdict = VERDICT_BEGIN;
+        return;
+    }
     d->verdict = (uint8_t)try_now(p, d);
     if (d->verdict == VERDICT_START) {
         book_job_start(p->book, d->job, p->shares, p->now_usec);
@@ -105,7 +109,7 @@ static uint32_t find_turn(
     for (uint32_t i = first; i < count; i++) {
         const struct book_job *j = &p->book->jobs[jobs[i]];
 
-        if (j->held || p->now_usec < j->submitted || p->now_usec - j->submitted < patience)
+        if (j->held || j->begin > p->now_usec || p->now_usec < j->submitted || p->now_usec - j->submitted < patience)
             continue;
         if (best == BOOK_NONE || is_older(j, &p->book->jobs[jobs[best]]))
             best = i;

@@ -36,7 +36,7 @@ void place_init(struct place *p, const struct book *b)
         p->blocks[i].stale = true;
 }
 
-void place_copy(struct place *to, const struct place *from)
+void place_copy(struct place *to, const struct place *from, bool later)
 {
     const struct book *b = from->book;
 
@@ -46,6 +46,9 @@ void place_copy(struct place *to, const struct place *from)
     to->blocks = xmemdup(from->blocks, block_count(b) * sizeof(*from->blocks));
     to->list = xnew_array(struct place_candidate, b->node_count);
     to->states = xmemdup(from->states, b->node_count * sizeof(*from->states));
+    to->later = later;
+    for (uint32_t i = 0; later && i < block_count(b); i++)
+        to->blocks[i].stale = true;
     to->owns_costs = false; /* what a state costs does not depend on whose it is */
 }
 
@@ -90,7 +93,7 @@ static bool has_room(struct place *p, const struct shape *s, const struct book_s
     const struct usage_node *n = &p->usage.nodes[share->node];
     const struct book_node *of = &p->book->nodes[share->node];
 
-    if (!usage_may(p->book, share->node, s) || n->cpu_milli < s->cpu_milli ||
+    if (!usage_may(p->book, share->node, s, p->later) || n->cpu_milli < s->cpu_milli ||
         n->mem < (int64_t)s->mem || (share->gpus & ~of->healthy))
         return false;
     for (uint64_t bits = share->gpus; bits; bits &= bits - 1)
@@ -120,7 +123,7 @@ static void refresh(struct place *p, uint32_t block)
     for (uint32_t i = block * PLACE_BLOCK; i < end; i++) {
         const struct usage_node *n = &p->usage.nodes[i];
 
-        if (p->book->nodes[i].closed)
+        if (!book_node_takes_work(&p->book->nodes[i], p->later))
             continue;
         b.cpu_milli = MAX_OF(b.cpu_milli, n->cpu_milli);
         b.mem = MAX_OF(b.mem, n->mem);
@@ -155,7 +158,7 @@ uint32_t place_scan(struct place *p, const struct shape *s, uint64_t *ret_total)
             continue;
         p->scanned += end - block * PLACE_BLOCK;
         for (uint32_t i = block * PLACE_BLOCK; i < end; i++) {
-            uint32_t fits = usage_may(p->book, i, s) ? usage_fits(&p->usage, i, s) : 0;
+            uint32_t fits = usage_may(p->book, i, s, p->later) ? usage_fits(&p->usage, i, s) : 0;
 
             if (fits > 0)
                 p->list[n++] = (struct place_candidate){i, fits};

@@ -39,14 +39,16 @@ struct place {
     struct place_cost *costs;     /* a cache: nodes in the same state cost the same */
     uint32_t cost_mask;           /* how many there are, less one */
     bool owns_costs;
+    bool later;       /* nodes that are away count, too */
     uint32_t domains; /* one more than the highest number of a leaf or spine */
     uint64_t scanned; /* nodes looked at, for benchmarks */
 };
 
 /* What is free now; changes as jobs are placed. */
 void place_init(struct place *p, const struct book *b);
-/* The same, to be changed apart; gone before the one that it is from. */
-void place_copy(struct place *to, const struct place *from);
+/* The same, to be changed apart; gone before the one that it is from. later: nodes that are away
+ * take work there, since they will be back. */
+void place_copy(struct place *to, const struct place *from, bool later);
 void place_done(struct place *p);
 
 /* Room for shape.size shares; they are taken from what is free. */

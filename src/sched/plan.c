@@ -9,6 +9,10 @@
  */
 #include "sched/plan.h"
 
+/* A node that cannot be reached (its agent restarts, the manager has just started) is planned with
+ * from then on: what is told to those that wait holds over a restart. */
+#define AWAY_USEC (60 * UINT64_C(1000000))
+
 static uint64_t end_of(uint64_t start, uint64_t limit)
 {
     return limit > BOOK_FOREVER - start ? BOOK_FOREVER : start + limit;
@@ -74,6 +78,10 @@ void plan_init(struct plan *p, const struct book *b, uint64_t now_usec, uint32_t
     for (uint32_t i = 0; i < b->job_count; i++)
         if (b->jobs[i].state == JOB_RUNS)
             add_end(p, i);
+    p->back_at = BOOK_FOREVER;
+    for (uint32_t i = 0; i < b->node_count; i++)
+        if (b->nodes[i].closed == BOOK_UNREACHABLE)
+            p->back_at = now_usec + AWAY_USEC;
     index_nodes(p);
 }
 
@@ -299,7 +307,7 @@ static void count_node(struct walk *w, uint32_t node)
 
     if (node == BOOK_NONE)
         return;
-    fits = usage_may(w->plan->book, node, s) ? usage_fits(&w->future.usage, node, s) : 0;
+    fits = usage_may(w->plan->book, node, s, w->future.later) ? usage_fits(&w->future.usage, node, s) : 0;
     w->total += fits;
     w->total -= w->fits[node];
     w->hosts += fits >= s->size;
@@ -310,7 +318,7 @@ static void count_node(struct walk *w, uint32_t node)
 static void walk_init(struct walk *w, struct plan *p, struct place *now, const struct shape *s)
 {
     *w = (struct walk){.plan = p, .now = now, .shape = s};
-    place_copy(&w->future, now);
+    place_copy(&w->future, now, p->back_at != BOOK_FOREVER);
     w->fits = xnew_array(uint32_t, p->book->node_count);
     for (uint32_t i = 0; i < p->book->node_count; i++)
         count_node(w, i);
@@ -363,6 +371,8 @@ static uint64_t next_time(const struct walk *w, uint64_t after)
     const struct plan *p = w->plan;
     uint64_t at = w->next < p->end_count ? p->ends[w->next].at : BOOK_FOREVER;
 
+    if (p->back_at > after)
+        at = MIN_OF(at, p->back_at);
     for (uint32_t i = 0; i < p->count; i++)
         if (p->list[i].end > after)
             at = MIN_OF(at, p->list[i].end);

@@ -36,6 +36,8 @@ struct plan {
     uint32_t end_count;
     size_t end_cap;
     bool sorted;                                    /* ends, by time */
+    uint64_t back_at;                               /* nodes that are away may be back;
+                                                       BOOK_FOREVER: there are none */
     struct reservation list[PLAN_RESERVATIONS_MAX]; /* in the order of the queue */
     uint32_t count, max;
 

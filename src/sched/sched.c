@@ -140,7 +140,7 @@ void sched_run(struct sched *s, uint64_t now_usec, struct sched_result *ret)
     struct pass_result result;
     uint32_t position = 0;
 
-    *ret = (struct sched_result){0};
+    *ret = (struct sched_result){.wake_usec = BOOK_FOREVER};
     forget_after(s);
     if (s->book.shape_count > SHAPES_KEPT &&
         s->book.shape_count > 2 * (s->book.waiting + s->book.running))
@@ -156,6 +156,8 @@ void sched_run(struct sched *s, uint64_t now_usec, struct sched_result *ret)
             take_start(s, d->job, &ret->started[ret->started_count++]);
         else if (take_note(s, d, ++position, groups))
             STR_SET(ret->news[ret->news_count++], s->notes[d->job].id);
+        if (d->verdict == VERDICT_BEGIN)
+            ret->wake_usec = MIN_OF(ret->wake_usec, s->book.jobs[d->job].begin);
     }
     pass_result_done(&result);
 }
@@ -193,6 +195,43 @@ void sched_explain(struct sched *s, const struct session *session, struct sched_
     ret->start_usec = n->start;
     ret->blocker = n->blocker;
     explain_reason(&s->after, session, book_shape_of(&s->book, j), (enum sched_code)n->code, ret);
+}
+
+int64_t sched_factors(
+    const struct sched *s, const char *id, uint64_t now_usec, struct order_factors *ret)
+{
+    uint32_t h = handle_of(s, id);
+
+    *ret = (struct order_factors){0};
+    return h == BOOK_NONE
+        ? 0
+        : order_priority(&s->book, &s->book.jobs[h], &s->options.order, now_usec, ret);
+}
+
+void sched_plan(
+    const struct sched *s, void (*each)(const struct sched_planned *p, void *arg), void *arg)
+{
+    const struct book *b = &s->book;
+
+    book_for_each_job(i, b)
+    {
+        const struct book_job *j = &b->jobs[i];
+        struct sched_planned p = {.session = s->notes[i].id,
+            .runs = j->state == JOB_RUNS,
+            .start_usec = j->started,
+            .size = book_shape_of(b, j)->size};
+        _cleanup_free_ struct sched_share *shares = NULL;
+
+        if (!j->shares)
+            continue;
+        p.end_usec = j->limit < BOOK_FOREVER - j->started ? j->started + j->limit : BOOK_FOREVER;
+        shares = xnew_array(struct sched_share, p.size);
+        for (uint32_t k = 0; k < p.size; k++)
+            if (j->shares[k].node != BOOK_NONE)
+                shares[k] = (struct sched_share){b->nodes[j->shares[k].node].name, j->shares[k].gpus};
+        p.shares = shares;
+        each(&p, arg);
+    }
 }
 
 /* --- what if ------------------------------------------------------------------------------ */

@@ -63,12 +63,15 @@ struct sched_result {
     size_t started_count;
     char (*news)[UUID_TEXT_LEN + 1]; /* of sessions that wait, and for another reason than before */
     size_t news_count;
+    uint64_t wake_usec; /* when another pass is due though nothing changes; BOOK_FOREVER */
 };
 
 /* Why a session waits, as things are after the last pass. */
 struct sched_reason {
     const char *code; /* "queued" (no pass has seen it), "resources", "priority", "held",
-                         "no_node_up", "group_drained", "single_node_too_small_now" */
+                         "begin_time", "no_node_up", "group_drained",
+                         "single_node_too_small_now" */
+    const char *slurm; /* the name that Slurm has for it (squeue(1)): "Priority" */
     char text[256]; /* "needs 4 x (2 CPUs, 4 GiB) on one node; the most any node of group 'default'
                        has free is 3 x (n2)" */
     uint32_t largest;    /* size of the same session that there is room for */
@@ -93,6 +96,22 @@ void sched_result_done(struct sched_result *r);
 
 /* Of a session that waits. */
 void sched_explain(struct sched *s, const struct session *session, struct sched_reason *ret);
+
+/* The points of a session that waits, and their sum. */
+int64_t sched_factors(
+    const struct sched *s, const char *id, uint64_t now_usec, struct order_factors *ret);
+
+struct sched_planned { /* what runs, and what is planned */
+    const char *session;
+    bool runs;
+    uint64_t start_usec, end_usec;    /* at the latest; BOOK_FOREVER: no limit */
+    const struct sched_share *shares; /* size of them; node NULL: nowhere any more */
+    uint32_t size;
+};
+
+/* Each that runs or has a reservation since the last pass, for the call only. */
+void sched_plan(
+    const struct sched *s, void (*each)(const struct sched_planned *p, void *arg), void *arg);
 
 /*
  * What would become of a session if it came now (one that waits: if it were as here). True when it

@@ -56,11 +56,11 @@ void usage_copy(struct usage *to, const struct usage *from)
     memcpy(to->nodes, from->nodes, count * sizeof(*to->nodes));
 }
 
-bool usage_may(const struct book *b, uint32_t node, const struct shape *s)
+bool usage_may(const struct book *b, uint32_t node, const struct shape *s, bool later)
 {
     const struct book_node *n = &b->nodes[node];
 
-    if (n->closed || n->group != s->group)
+    if (!book_node_takes_work(n, later) || n->group != s->group)
         return false;
     return s->gpu_milli == 0 || (n->gpus > 0 && (s->models == 0 || (s->models & n->models)));
 }

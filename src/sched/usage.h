@@ -26,8 +26,9 @@ void usage_init(struct usage *u, const struct book *b);
 void usage_done(struct usage *u);
 void usage_copy(struct usage *to, const struct usage *from); /* to: of the same book, or zero */
 
-/* Does the node take work of the shape's kind at all: open, of its group, with such GPUs? */
-bool usage_may(const struct book *b, uint32_t node, const struct shape *s);
+/* Does the node take work of the shape's kind at all: open, of its group, with such GPUs? later: or
+ * will it, when it can be reached again? */
+bool usage_may(const struct book *b, uint32_t node, const struct shape *s, bool later);
 /* Containers of the shape for which there is room on the node; at most the shape's size. */
 uint32_t usage_fits(const struct usage *u, uint32_t node, const struct shape *s);
 /* GPUs for one more container, for which there is room. 0 when it asks for none. */

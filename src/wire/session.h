@@ -27,6 +27,10 @@
  *   grace       likewise; missing: 10 s for debug, 30 s for train
  *   on          where the command runs: "main" (default) or "all"
  *   on_failure  "strict" (default) or "tolerant"
+ *   nice        points less of priority; missing: 0
+ *   hold        true: not started before somebody releases it; missing: false
+ *   begin       RFC 3339: not started before; missing: at once
+ *   finish_by   RFC 3339: over by then, or not started at all; missing: whenever
  * An unknown member is an error with a suggestion. The values' forms are checked here; their sense
  * by session_request_check, which the caller calls next. ret: from session_new, touched on success
  * only.
@@ -40,7 +44,8 @@ int session_request_from_json(const json_t *body, struct session *ret, struct er
  *  "resources": {"each": {"cpus", "mem", "gpus"}, "total": {...}, "gpu_model" (null), "shm"},
  *  "group", "image", "image_id" (null), "command" (null), "env": {}, "workdir" (null),
  *  "mounts": [{"volume", "path", "read_only"}], "time_limit_usec" (null), "grace_usec", "on",
- *  "on_failure", "attempt", "exit_code" (null),
+ *  "on_failure", "nice", "hold": "none" | "user" | "operator", "begin" (null), "finish_by" (null),
+ *  "attempt", "exit_code" (null),
  *  "submitted", "placed", "started", "ended", "state_since", "deadline": RFC 3339, null: not yet,
  *  "containers": [{"id", "name", "role": "main" | "sub", "idx", "rank", "node" (null), "gpus": [0],
  *      "ip" (null), "state", "end" (null), "exit_code" (null; of "signal" its number), "text"

@@ -289,6 +289,45 @@ static int read_on_failure(const char *key, const json_t *v, struct session *s, 
     return 0;
 }
 
+static int read_nice(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    json_int_t n = json_integer_value(v);
+
+    if (!json_is_integer(v) || n < -SESSION_NICE_MAX || n > SESSION_NICE_MAX)
+        return err_set(err, -EINVAL, "'%s' must be a whole number from -%d to %d", key,
+            SESSION_NICE_MAX, SESSION_NICE_MAX);
+    s->nice = (int)n;
+    return 0;
+}
+
+static int read_hold(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    if (!json_is_boolean(v))
+        return err_set(err, -EINVAL, "'%s' must be true or false", key);
+    s->hold = json_is_true(v) ? HOLD_USER : HOLD_NONE;
+    return 0;
+}
+
+static int read_moment(const char *key, const json_t *v, uint64_t *ret, struct err *err)
+{
+    const char *text = json_string_value(v);
+
+    if (!text || clock_parse(text, ret, NULL) < 0)
+        return err_set(
+            err, -EINVAL, "'%s' must be a time like \"2026-12-24T18:00:00Z\" (RFC 3339)", key);
+    return 0;
+}
+
+static int read_begin(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    return read_moment(key, v, &s->begin_usec, err);
+}
+
+static int read_finish(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    return read_moment(key, v, &s->finish_usec, err);
+}
+
 static const struct member {
     const char *key;
     read_fn read;
@@ -312,6 +351,10 @@ static const struct member {
     {"grace", read_grace},
     {"on", read_on},
     {"on_failure", read_on_failure},
+    {"nice", read_nice},
+    {"hold", read_hold},
+    {"begin", read_begin},
+    {"finish_by", read_finish},
 };
 
 static const struct member *member_find(const char *key)

@@ -3,6 +3,9 @@ of every decision is in tests/sim."""
 import calendar
 import json
 import time
+from xml.etree import ElementTree
+
+import pytest
 
 CONTAINER = ("--mem", "64M", "base")
 
@@ -74,3 +77,91 @@ def test_a_restarted_manager_decides_the_same(new_cluster):
     c.wait_nodes()
     assert abs(usec(why(c, wide)["planned_start"]) - end) <= 2
     assert why(c, long)["code"] == "priority" and c.session(long)["state"] == "pending"
+
+
+# --- hold, begin, deadline, nice --------------------------------------------------------------
+
+
+def test_a_held_session_waits_for_its_release(cluster):
+    sid = cluster.create("--hold", *CONTAINER, user="alice", wait=False)
+    found = why(cluster, sid)
+    assert found["code"] == "held" and found["slurm"] == "JobHeldUser" and "held by its owner" in found["message"]
+    cluster.cli("release", sid, user="alice", check=0)
+    cluster.wait_state(sid, "running")
+    r = cluster.cli("hold", sid, user="alice", check=1)
+    assert "the session is running; only one that waits can be held" in r.stderr
+
+
+def test_what_an_operator_holds_only_an_operator_releases(cluster):
+    sid = cluster.create("--hold", *CONTAINER, user="alice", wait=False)
+    cluster.cli("hold", sid, check=0)
+    assert why(cluster, sid)["slurm"] == "JobHeldAdmin"
+    r = cluster.cli("release", sid, user="alice", check=1)
+    assert "an operator holds the session" in r.stderr
+    cluster.cli("release", sid, check=0)
+    cluster.wait_state(sid, "running")
+
+
+def test_it_does_not_start_before_it_should(cluster):
+    sid = cluster.create("--begin", "3s", *CONTAINER, user="alice", wait=False)
+    begin = usec(cluster.session(sid)["begin"])
+    found = why(cluster, sid)
+    assert found["code"] == "begin_time" and "not to be started before" in found["message"]
+    session = cluster.wait_state(sid, "running")
+    assert begin <= usec(session["placed"]) <= begin + 2
+
+
+def test_a_deadline_ends_what_runs_and_what_could_not_be_over(cluster):
+    r = cluster.cli("create", "--deadline", "30m", "--time", "1h", *CONTAINER, user="alice", check=1)
+    assert "'finish_by' is too soon" in r.stderr
+    runs = cluster.create("--deadline", "4s", *CONTAINER, user="alice")
+    assert abs(usec(cluster.session(runs)["deadline"]) - usec(cluster.session(runs)["finish_by"])) <= 1
+    waits = cluster.create("--deadline", "1h3s", "--time", "1h", "--hold", *CONTAINER, user="alice", wait=False)
+    s = cluster.wait_state(runs, "ended")
+    assert s["result"] == "timeout" and "it had to be over by" in s["reason"]["text"]
+    s = cluster.wait_state(waits, "ended")
+    assert s["result"] == "cancelled" and s["reason"]["code"] == "finish_by", s["reason"]
+
+
+def test_points_make_the_order_and_are_shown(cluster):
+    full = cluster.create("--size", "2", "--cpus", "4", *CONTAINER, user="bob")
+    small, nice, large = (cluster.create(*words, *CONTAINER, user="alice", wait=False) for words in (
+        ("--cpus", "1", "--time", "1h"), ("--cpus", "1", "--time", "1h", "--nice", "500"),
+        ("--cpus", "2", "--time", "1h")))
+    order = [cluster.session(s)["num"] for s in (small, nice, large)]
+    body = json.loads(cluster.cli("prio", "-o", "json", user="alice", check=0).stdout)
+    queue = body["queue"]
+    assert [q["num"] for q in queue] == order
+    for q in queue:
+        assert q["priority"] == sum(q["points"].values())
+    assert queue[0]["priority"] - queue[1]["priority"] == pytest.approx(500, abs=5)
+    assert queue[0]["points"]["work"] - queue[2]["points"]["work"] == 1000  # half the work
+    head, *rows = cluster.cli("prio", user="alice", check=0).stdout.splitlines()
+    assert head.split()[:3] == ["POS", "NUM", "NAME"] and len(rows) == 3
+    one = cluster.cli("prio", nice, user="alice", check=0).stdout.splitlines()
+    assert len(one) == 2 and one[1].split()[1] == str(order[1])
+    # Others see how much is before them, not what it is called.
+    others = json.loads(cluster.cli("prio", "-o", "json", user="bob", check=0).stdout)["queue"]
+    assert [q["num"] for q in others] == order and all(q["name"] is None for q in others)
+    r = cluster.cli("create", "--nice", "-1", *CONTAINER, user="alice", check=1)
+    assert "'nice' below 0 is for operators" in r.stderr
+    r = cluster.cli("prio", full, user="bob", check=1)
+    assert "the session is running; only those that wait have a priority" in r.stderr
+
+
+def test_the_plan_is_told_and_drawn(cluster, tmp_path):
+    first, end = busy(cluster)
+    wide = cluster.create("--size", "2", "--cpus", "4", "--time", "10m", *CONTAINER, user="alice", wait=False)
+    plan = json.loads(cluster.cli("plan", "-o", "json", check=0).stdout)
+    nums = {cluster.session(s)["num"]: s for s in (first, wide)}
+    (runs,), (planned,) = plan["running"], plan["planned"]
+    assert nums[runs["num"]] == first and abs(usec(runs["end"]) - end) <= 1
+    assert nums[planned["num"]] == wide and abs(usec(planned["start"]) - end) <= 2
+    assert {p["node"] for p in planned["places"]} == {"n1", "n2"}
+    text = cluster.cli("plan", check=0).stdout
+    assert [line.split()[2] for line in text.splitlines()[1:]] == ["ends", "starts", "ends"], text
+    svg = tmp_path / "plan.svg"
+    cluster.cli("plan", "--svg", str(svg), check=0)
+    root = ElementTree.parse(svg).getroot()
+    titles = [t.text for t in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(titles) >= 2 and any(t.startswith(f"{planned['num']} ") for t in titles), titles

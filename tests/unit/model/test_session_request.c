@@ -46,6 +46,7 @@ static void a_plain_request_is_taken(void **state)
     REQUEST_OK(STR_SET(s->image, "registry.example.com:5000/team/torch:2.3@sha256:abc"));
     REQUEST_OK(STR_SET(s->workdir, "/home/work/x"));
     REQUEST_OK(s->each.gpus = 8; STR_SET(s->gpu_model, "h100"));
+    REQUEST_OK(s->each.gpus = 8; STR_SET(s->gpu_model, "h100|a100"));
 }
 
 static void names_that_mean_something_else_are_refused(void **state)

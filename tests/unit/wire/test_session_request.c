@@ -105,6 +105,24 @@ static void everything_can_be_said(void **state)
     assert_int_equal(s->on_failure, FAIL_TOLERANT);
 }
 
+static void what_the_scheduler_is_asked_for_is_read(void **state)
+{
+    _cleanup_(session_freep) struct session *s = take(
+        "{\"image\": \"base\", \"nice\": -5, \"hold\": true, \"begin\": \"2026-12-24T18:00:00+09:00\", \"finish_by\": "
+        "\"2026-12-25T00:00:00Z\", \"gpus\": 1, \"gpu_model\": \"A100|H100\"}");
+
+    assert_int_equal(s->nice, -5);
+    assert_int_equal(s->hold, HOLD_USER);
+    assert_int_equal(s->begin_usec, UINT64_C(1798102800) * SECOND);
+    assert_int_equal(s->finish_usec, UINT64_C(1798156800) * SECOND);
+    assert_string_equal(s->gpu_model, "a100|h100");
+    REFUSED("{\"nice\": 1.5}", "'nice' must be a whole number from -100000 to 100000");
+    REFUSED("{\"nice\": 100001}", "'nice' must be a whole number from -100000 to 100000");
+    REFUSED("{\"hold\": 1}", "'hold' must be true or false");
+    REFUSED("{\"begin\": \"tomorrow\"}",
+        "'begin' must be a time like \"2026-12-24T18:00:00Z\" (RFC 3339)");
+}
+
 static void null_is_as_if_it_were_not_said(void **state)
 {
     _cleanup_(session_freep) struct session *s = take(
@@ -198,6 +216,7 @@ int main(void)
         cmocka_unit_test(an_image_is_all_that_must_be_said),
         cmocka_unit_test(a_command_makes_it_a_train_session),
         cmocka_unit_test(everything_can_be_said),
+        cmocka_unit_test(what_the_scheduler_is_asked_for_is_read),
         cmocka_unit_test(null_is_as_if_it_were_not_said),
         cmocka_unit_test(little_memory_means_little_shm),
         cmocka_unit_test(an_unknown_member_is_refused_with_a_suggestion),

@@ -81,6 +81,10 @@ static void same_asked(const struct session *a, const struct session *b)
     assert_int_equal(a->grace_usec, b->grace_usec);
     assert_int_equal(a->on, b->on);
     assert_int_equal(a->on_failure, b->on_failure);
+    assert_int_equal(a->nice, b->nice);
+    assert_int_equal(a->begin_usec, b->begin_usec);
+    assert_int_equal(a->finish_usec, b->finish_usec);
+    assert_int_equal(a->hold, b->hold);
 }
 
 static void same_session(const struct session *a, const struct session *b)

@@ -1,0 +1,160 @@
+/*
+ * The queue and the plan over HTTP: who waits in which order and by which points, and what is to
+ * end and start when. Everybody may see how much is before them, only names of one's own.
+ */
+#include "base/clock.h"
+#include "manager/api.h"
+#include "manager/launch.h"
+#include "manager/state.h"
+#include "wire/node.h"
+
+static bool may_name(const struct call *c, const struct session *s)
+{
+    return call_is_admin(c) || str_eq(s->owner, c->user->name);
+}
+
+/* What is said of any session. */
+static json_t *brief_json(const struct call *c, const struct session *s)
+{
+    bool named = may_name(c, s);
+    json_t *o = json_object();
+
+    json_set_u64(o, "num", s->num);
+    json_set_str(o, "name", named ? s->name : NULL);
+    json_set_str(o, "owner", named ? s->owner : NULL);
+    json_set_str(o, "kind", session_kind_name(s->kind));
+    json_set_u64(o, "size", s->size);
+    json_object_set_new(o, "each", resources_to_json_public(&s->each));
+    json_set_str(o, "group", s->group);
+    return o;
+}
+
+static void set_time(json_t *o, const char *key, uint64_t usec)
+{
+    char text[CLOCK_TEXT_MAX];
+
+    json_set_str(o, key, usec && usec != BOOK_FOREVER ? clock_format(usec, text) : NULL);
+}
+
+static json_t *waiting_json(const struct call *c, struct session *s)
+{
+    json_t *o = brief_json(c, s), *points = json_object();
+    struct order_factors f;
+    struct sched_reason why;
+    int64_t priority = sched_factors(&c->m->sched, s->id, clock_real_usec(), &f);
+
+    pass_reason(c->m, s, &why);
+    json_set_u64(o, "position", why.position);
+    json_object_set_new(o, "priority", json_integer(priority));
+    json_object_set_new(points, "work", json_integer(f.work));
+    json_object_set_new(points, "expansion", json_integer(f.expansion));
+    json_object_set_new(points, "age", json_integer(f.age));
+    json_object_set_new(points, "nice", json_integer(f.nice));
+    json_object_set_new(o, "points", points);
+    json_set_str(o, "code", why.code);
+    json_set_str(o, "slurm", why.slurm);
+    set_time(o, "planned_start", why.start_usec);
+    set_time(o, "submitted", s->submitted_usec);
+    return o;
+}
+
+static int by_position(const void *a, const void *b)
+{
+    uint64_t x = json_u64_or(*(json_t *const *)a, "position", 0);
+    uint64_t y = json_u64_or(*(json_t *const *)b, "position", 0);
+
+    return x < y ? -1 : x > y;
+}
+
+void api_queue(struct call *c)
+{
+    _cleanup_free_ json_t **list = xnew_array(json_t *, map_count(&c->m->sessions) + 1);
+    json_t *body = json_object(), *out = json_array();
+    size_t n = 0;
+
+    map_for_each (e, &c->m->sessions) {
+        struct session *s = e->value;
+        if (s->state == SESSION_PENDING)
+            list[n++] = waiting_json(c, s);
+    }
+    qsort(list, n, sizeof(*list), by_position);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(out, list[i]);
+    json_object_set_new(body, "queue", out);
+    json_set_u64(body, "pass", c->m->pass_count);
+    set_time(body, "checked", c->m->pass_usec);
+    reply_json(c, 200, body);
+}
+
+/* --- the plan ----------------------------------------------------------------------------- */
+
+static json_t *places_json(const struct sched_planned *p)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < p->size; i++) {
+        json_t *o = json_object(), *gpus = json_array();
+
+        if (!p->shares[i].node)
+            continue;
+        json_set_str(o, "node", p->shares[i].node);
+        for (unsigned g = 0; g < NODE_GPUS_MAX; g++)
+            if (p->shares[i].gpus & (UINT64_C(1) << g))
+                json_array_append_new(gpus, json_integer(g));
+        json_object_set_new(o, "gpus", gpus);
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+struct plan_call {
+    const struct call *c;
+    json_t *running, *planned;
+};
+
+static void add_planned(const struct sched_planned *p, void *arg)
+{
+    struct plan_call *call = arg;
+    const struct session *s = map_get(&call->c->m->sessions, p->session);
+    json_t *o;
+
+    if (!s)
+        return;
+    o = brief_json(call->c, s);
+    set_time(o, "start", p->start_usec);
+    set_time(o, "end", p->end_usec);
+    json_object_set_new(o, "places", places_json(p));
+    json_array_append_new(p->runs ? call->running : call->planned, o);
+}
+
+static json_t *plan_nodes(struct manager *m)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < m->sched.book.node_count; i++) {
+        const struct mnode *n = map_get(&m->nodes, m->sched.book.nodes[i].name);
+        json_t *o;
+
+        if (!n)
+            continue;
+        o = json_object();
+        json_set_str(o, "name", n->node.name);
+        json_set_str(o, "group", n->node.group);
+        json_object_set_new(o, "capacity", resources_to_json_public(&n->node.capacity));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+void api_plan(struct call *c)
+{
+    struct plan_call call = {c, json_array(), json_array()};
+    json_t *body = json_object();
+
+    sched_plan(&c->m->sched, add_planned, &call);
+    set_time(body, "now", clock_real_usec());
+    json_object_set_new(body, "nodes", plan_nodes(c->m));
+    json_object_set_new(body, "running", call.running);
+    json_object_set_new(body, "planned", call.planned);
+    reply_json(c, 200, body);
+}
