@@ -73,6 +73,40 @@ int cmd_stop(struct cli *cli, int argc, char **argv)
     return worst;
 }
 
+/* The options with which a request would be that other one: "--size 2"; heap. */
+static char *change_text(const json_t *change)
+{
+    const char *model = json_str_or(change, "gpu_model", NULL);
+    const char *mode = json_str_or(change, "mode", NULL);
+    uint64_t usec = json_u64_or(change, "time_limit_usec", 0);
+    char span[DURATION_TEXT_MAX];
+
+    if (model)
+        return xasprintf("--gpu-model %s", model);
+    if (mode)
+        return xasprintf("--mode %s", mode);
+    if (usec)
+        return xasprintf("--time %s", duration_format(usec, span));
+    if (json_object_get(change, "size"))
+        return xasprintf("--size %llu", (unsigned long long)json_u64_or(change, "size", 0));
+    return xasprintf("--gpus %llu", (unsigned long long)json_u64_or(change, "gpus", 0));
+}
+
+static void print_what_if(const struct cli *cli, const json_t *rows)
+{
+    const json_t *row;
+    size_t i;
+
+    if (json_array_size(rows) > 0)
+        puts("  what would start earlier, if it were asked for now instead:");
+    json_array_foreach (rows, i, row) {
+        _cleanup_free_ char *change = change_text(json_object_get(row, "change"));
+        _cleanup_free_ char *clean = text_clean(change), *start = text_time(row, "start", cli->utc);
+
+        printf("    %-24s %s\n", clean, json_bool_or(row, "now", false) ? "now" : start);
+    }
+}
+
 static void print_why(const struct cli *cli, const json_t *why)
 {
     _cleanup_free_ char *state = text_state(why), *message = text_member(why, "message");
@@ -88,6 +122,7 @@ static void print_why(const struct cli *cli, const json_t *why)
         _cleanup_free_ char *text = text_clean(json_is_string(line) ? json_string_value(line) : "");
         printf("  %s\n", text);
     }
+    print_what_if(cli, json_object_get(why, "what_if"));
     if (str_eq(json_str_or(why, "state", ""), "pending"))
         printf("  last looked at %s (pass %llu)\n", checked,
             (unsigned long long)json_u64_or(why, "pass", 0));

@@ -6,6 +6,7 @@
 #include "manager/api.h"
 
 #include "base/crash.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/strv.h"
 #include "manager/tokens.h"
@@ -182,6 +183,13 @@ static unsigned authorise(struct call *c)
 bool call_is_admin(const struct call *c)
 {
     return c->user && c->user->role == ROLE_ADMIN;
+}
+
+void api_set_time(json_t *o, const char *key, uint64_t usec)
+{
+    char text[CLOCK_TEXT_MAX];
+
+    json_set_str(o, key, usec && usec != BOOK_FOREVER ? clock_format(usec, text) : NULL);
 }
 
 bool call_is_operator(const struct call *c)

@@ -57,6 +57,11 @@ void api_errno(int code, unsigned *ret_status, const char **ret_code);
 
 bool call_is_admin(const struct call *c);
 bool call_is_operator(const struct call *c); /* or an administrator */
+/* The session of the route's first parameter, *ret_loaded to be freed; NULL: answered that there is
+ * none. */
+struct session *call_session(struct call *c, struct session **ret_loaded);
+/* A time of an answer; null for 0 and for never. */
+void api_set_time(json_t *o, const char *key, uint64_t usec);
 /* Query parameters. -EINVAL answers 400 by itself and returns false. */
 bool call_query_u64(struct call *c, const char *key, uint64_t dflt, uint64_t max, uint64_t *ret);
 bool call_query_flag(const struct call *c, const char *key);

@@ -29,13 +29,6 @@ static json_t *brief_json(const struct call *c, const struct session *s)
     return o;
 }
 
-static void set_time(json_t *o, const char *key, uint64_t usec)
-{
-    char text[CLOCK_TEXT_MAX];
-
-    json_set_str(o, key, usec && usec != BOOK_FOREVER ? clock_format(usec, text) : NULL);
-}
-
 static json_t *waiting_json(const struct call *c, struct session *s)
 {
     json_t *o = brief_json(c, s), *points = json_object();
@@ -53,8 +46,8 @@ static json_t *waiting_json(const struct call *c, struct session *s)
     json_object_set_new(o, "points", points);
     json_set_str(o, "code", why.code);
     json_set_str(o, "slurm", why.slurm);
-    set_time(o, "planned_start", why.start_usec);
-    set_time(o, "submitted", s->submitted_usec);
+    api_set_time(o, "planned_start", why.start_usec);
+    api_set_time(o, "submitted", s->submitted_usec);
     return o;
 }
 
@@ -82,7 +75,7 @@ void api_queue(struct call *c)
         json_array_append_new(out, list[i]);
     json_object_set_new(body, "queue", out);
     json_set_u64(body, "pass", c->m->pass_count);
-    set_time(body, "checked", c->m->pass_usec);
+    api_set_time(body, "checked", c->m->pass_usec);
     reply_json(c, 200, body);
 }
 
@@ -121,8 +114,8 @@ static void add_planned(const struct sched_planned *p, void *arg)
     if (!s)
         return;
     o = brief_json(call->c, s);
-    set_time(o, "start", p->start_usec);
-    set_time(o, "end", p->end_usec);
+    api_set_time(o, "start", p->start_usec);
+    api_set_time(o, "end", p->end_usec);
     json_object_set_new(o, "places", places_json(p));
     json_array_append_new(p->runs ? call->running : call->planned, o);
 }
@@ -152,7 +145,7 @@ void api_plan(struct call *c)
     json_t *body = json_object();
 
     sched_plan(&c->m->sched, add_planned, &call);
-    set_time(body, "now", clock_real_usec());
+    api_set_time(body, "now", clock_real_usec());
     json_object_set_new(body, "nodes", plan_nodes(c->m));
     json_object_set_new(body, "running", call.running);
     json_object_set_new(body, "planned", call.planned);

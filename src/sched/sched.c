@@ -34,7 +34,7 @@ void sched_done(struct sched *s)
 /* --- what there is ------------------------------------------------------------------------ */
 
 /* Handles live in the map as pointers, one higher: a map has no NULL. */
-static uint32_t handle_of(const struct sched *s, const char *id)
+uint32_t sched_job(const struct sched *s, const char *id)
 {
     return (uint32_t)(uintptr_t)map_get(&s->handles, id) - 1;
 }
@@ -67,7 +67,7 @@ static uint32_t add_job(struct sched *s, const char *id, const struct book_job *
 
 void sched_session_put(struct sched *s, const struct session *session, uint64_t now_usec)
 {
-    uint32_t h = handle_of(s, session->id);
+    uint32_t h = sched_job(s, session->id);
     bool waits = session->state == SESSION_PENDING, holds = fill_holds(session);
     struct book_job job;
 
@@ -94,7 +94,7 @@ void sched_session_put(struct sched *s, const struct session *session, uint64_t 
 
 void sched_session_remove(struct sched *s, const char *id)
 {
-    uint32_t h = handle_of(s, id);
+    uint32_t h = sched_job(s, id);
 
     if (h == BOOK_NONE)
         return;
@@ -176,9 +176,18 @@ void sched_result_done(struct sched_result *r)
     *r = (struct sched_result){0};
 }
 
+uint32_t sched_position(const struct sched *s, const char *id, uint64_t *ret_start)
+{
+    uint32_t h = sched_job(s, id);
+    bool known = h != BOOK_NONE && s->notes[h].seen && s->book.jobs[h].state == JOB_WAITS;
+
+    *ret_start = known ? s->notes[h].start : 0;
+    return known ? s->notes[h].position : 0;
+}
+
 void sched_explain(struct sched *s, const struct session *session, struct sched_reason *ret)
 {
-    uint32_t h = handle_of(s, session->id);
+    uint32_t h = sched_job(s, session->id);
     const struct sched_note *n = h == BOOK_NONE ? NULL : &s->notes[h];
     const struct book_job *j = h == BOOK_NONE ? NULL : &s->book.jobs[h];
 
@@ -200,7 +209,7 @@ void sched_explain(struct sched *s, const struct session *session, struct sched_
 int64_t sched_factors(
     const struct sched *s, const char *id, uint64_t now_usec, struct order_factors *ret)
 {
-    uint32_t h = handle_of(s, id);
+    uint32_t h = sched_job(s, id);
 
     *ret = (struct order_factors){0};
     return h == BOOK_NONE
@@ -228,7 +237,8 @@ void sched_plan(
         shares = xnew_array(struct sched_share, p.size);
         for (uint32_t k = 0; k < p.size; k++)
             if (j->shares[k].node != BOOK_NONE)
-                shares[k] = (struct sched_share){b->nodes[j->shares[k].node].name, j->shares[k].gpus};
+                shares[k] = (struct sched_share){
+                    b->nodes[j->shares[k].node].name, j->shares[k].gpus};
         p.shares = shares;
         each(&p, arg);
     }

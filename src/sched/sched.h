@@ -68,9 +68,9 @@ struct sched_result {
 
 /* Why a session waits, as things are after the last pass. */
 struct sched_reason {
-    const char *code; /* "queued" (no pass has seen it), "resources", "priority", "held",
-                         "begin_time", "no_node_up", "group_drained",
-                         "single_node_too_small_now" */
+    const char *code;  /* "queued" (no pass has seen it), "resources", "priority", "held",
+                          "begin_time", "no_node_up", "group_drained",
+                          "single_node_too_small_now" */
     const char *slurm; /* the name that Slurm has for it (squeue(1)): "Priority" */
     char text[256]; /* "needs 4 x (2 CPUs, 4 GiB) on one node; the most any node of group 'default'
                        has free is 3 x (n2)" */
@@ -94,12 +94,17 @@ void sched_session_remove(struct sched *s, const char *id);
 void sched_run(struct sched *s, uint64_t now_usec, struct sched_result *ret);
 void sched_result_done(struct sched_result *r);
 
+/* Its place in the queue, from 1; 0: not known. *ret_start: when it is planned to start; 0: not. */
+uint32_t sched_position(const struct sched *s, const char *id, uint64_t *ret_start);
 /* Of a session that waits. */
 void sched_explain(struct sched *s, const struct session *session, struct sched_reason *ret);
 
 /* The points of a session that waits, and their sum. */
 int64_t sched_factors(
     const struct sched *s, const char *id, uint64_t now_usec, struct order_factors *ret);
+
+/* Its handle in the book; BOOK_NONE: not there. */
+uint32_t sched_job(const struct sched *s, const char *id);
 
 struct sched_planned { /* what runs, and what is planned */
     const char *session;
