@@ -55,6 +55,26 @@ int request_check_size(const char *value, struct err *err)
     return 0;
 }
 
+/* "2", "2@30m"; *ret_wait: what is behind the "@", borrowed, or NULL. */
+static int split_switches(const char *value, uint64_t *ret, const char **ret_wait)
+{
+    const char *at = strchr(value, '@');
+    _cleanup_free_ char *number = xstrndup(value, at ? (size_t)(at - value) : strlen(value));
+
+    *ret_wait = at ? at + 1 : NULL;
+    return str_to_u64(number, UINT16_MAX, ret) == 0 && *ret > 0 ? 0 : -EINVAL;
+}
+
+int request_check_switches(const char *value, struct err *err)
+{
+    const char *wait;
+    uint64_t n;
+
+    if (split_switches(value, &n, &wait) < 0)
+        return err_set(err, -EINVAL, "must be a number of switches, or like 1@30m");
+    return wait ? request_check_time(wait, err) : 0;
+}
+
 int request_check_nice(const char *value, struct err *err)
 {
     int64_t n;
@@ -172,6 +192,17 @@ static void set_moment(json_t *body, const char *key, const char *value)
         json_set_str(body, key, clock_format(usec, text));
 }
 
+static void set_switches(json_t *body, const char *value)
+{
+    const char *wait;
+    uint64_t n;
+
+    if (!value || split_switches(value, &n, &wait) < 0)
+        return;
+    json_set_u64(body, "switches", n);
+    set_text(body, "switch_wait", wait);
+}
+
 static void set_plain(const struct request_opts *o, json_t *body)
 {
     int64_t nice;
@@ -189,6 +220,7 @@ static void set_plain(const struct request_opts *o, json_t *body)
     set_text(body, "on", o->on);
     set_text(body, "on_failure", o->on_failure);
     set_text(body, "workdir", o->workdir);
+    set_switches(body, o->switches);
     set_moment(body, "begin", o->begin);
     set_moment(body, "finish_by", o->deadline);
     if (o->nice && str_to_i64(o->nice, INT64_MIN, INT64_MAX, &nice) == 0)

@@ -7,7 +7,7 @@
 
 struct request_opts {
     char *name, *kind, *mode, *cpus, *mem, *gpu_model, *shm, *group, *time, *grace, *on,
-        *on_failure, *workdir, *nice, *begin, *deadline;
+        *on_failure, *workdir, *switches, *nice, *begin, *deadline;
     uint64_t size, gpus;
     char **volumes, **env;
     bool dry_run, hold;
@@ -21,6 +21,7 @@ int request_check_size(const char *value, struct err *err);
 int request_check_volume(const char *value, struct err *err);
 int request_check_cpus(const char *value, struct err *err);
 int request_check_bytes(const char *value, struct err *err);
+int request_check_switches(const char *value, struct err *err);
 int request_check_nice(const char *value, struct err *err);
 int request_check_moment(const char *value, struct err *err);
 int request_check_time(const char *value, struct err *err);
@@ -66,6 +67,9 @@ int request_check_time(const char *value, struct err *err);
       request_check_on_failure }, \
     { "workdir", OPT_STR, REQUEST_O(type, workdir), NULL, "PATH", \
       "start the command in this folder of the container", 'w', true }, \
+    { "switches", OPT_STR, REQUEST_O(type, switches), NULL, "N[@TIME]", \
+      "on N leaf switches at most; after waiting TIME (5m) for it on any number", 0, true, \
+      request_check_switches }, \
     { "nice", OPT_STR, REQUEST_O(type, nice), NULL, "N", \
       "points less of priority, so that others go first (below 0: more; for operators)", 0, true, \
       request_check_nice }, \

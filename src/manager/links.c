@@ -15,6 +15,7 @@
 #include "manager/epoch.h"
 #include "manager/launch.h"
 #include "manager/overlay.h"
+#include "manager/settings.h"
 #include "manager/state.h"
 
 #define SILENT_BEATS 3
@@ -161,6 +162,7 @@ static void take_hello(struct manager *m, struct mnode *n, struct link_hello *h)
     STR_SET(node->boot_id, h->boot_id);
     STR_SET(node->version, h->version);
     node->seen_usec = clock_real_usec();
+    settings_place_node(m, node);
 }
 
 static struct mnode *node_for(struct manager *m, const char *name)

@@ -12,6 +12,7 @@
 #include "manager/config.h"
 #include "model/node.h"
 #include "model/session.h"
+#include "model/topology.h"
 #include "model/user.h"
 #include "net/server.h"
 #include "sched/sched.h"
@@ -63,6 +64,8 @@ struct manager {
     struct list waiters;  /* events.c: requests that wait for a session */
     struct map dirty;     /* session id -> its node set has to be told (launch.c) */
 
+    struct topology topology; /* settings.c */
+    char *topology_text;
     struct sched sched;          /* pass.c: what it was told before the last pass */
     struct map changed_sessions; /* id -> this: to be told */
     struct map changed_nodes;    /* name -> this */

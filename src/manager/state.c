@@ -10,6 +10,7 @@
 #include "base/strv.h"
 #include "manager/epoch.h"
 #include "manager/launch.h"
+#include "manager/settings.h"
 #include "manager/tokens.h"
 #include "wire/node.h"
 #include "wire/session.h"
@@ -308,6 +309,7 @@ static int load_all(struct manager *m, struct err *err)
         struct store_filter filter;
         int (*one)(struct manager *, const json_t *, const struct store_doc *, struct err *);
     } kinds[] = {
+        { { .kind = "setting" }, settings_load },
         { { .kind = "group" }, load_group },
         { { .kind = "user" }, load_user },
         { { .kind = "token" }, load_token },
@@ -426,6 +428,7 @@ static void free_image(void *p)
 void state_done(struct manager *m)
 {
     sched_done(&m->sched);
+    settings_done(m);
     map_done(&m->changed_sessions, NULL);
     map_done(&m->changed_nodes, NULL);
     map_done(&m->sessions, free_session);

@@ -21,6 +21,7 @@
 
 #define SESSION_SIZE_MAX 1000
 #define SESSION_NICE_MAX 100000
+#define SESSION_SWITCH_WAIT_USEC (300 * UINT64_C(1000000)) /* as Slurm's max_switch_wait */
 #define SESSION_COMMAND_MAX 4096 /* words */
 #define SESSION_ENV_MAX 1024
 /* What a container may be told, with the image's and ours: an order for a node takes no more words,
@@ -93,6 +94,8 @@ struct session {
     uint64_t grace_usec;      /* between the stop signal and SIGKILL */
     enum session_on on;
     enum session_on_failure on_failure;
+    uint32_t switches;         /* leaf switches at most; 0: any number */
+    uint64_t switch_wait_usec; /* so long it waits for that */
     int nice;             /* points less than its priority would be; below 0: more */
     uint64_t begin_usec;  /* real time: not started before; 0: at once */
     uint64_t finish_usec; /* real time: over by then, or not started at all; 0: whenever */

@@ -11,6 +11,7 @@ void book_init(struct book *b)
     *b = (struct book){.hole = BOOK_NONE};
     map_init(&b->shape_index);
     map_init(&b->names);
+    map_init(&b->switches);
 }
 
 void book_done(struct book *b)
@@ -30,6 +31,7 @@ void book_done(struct book *b)
     free(b->texts);
     map_done(&b->shape_index, NULL);
     map_done(&b->names, NULL);
+    map_done(&b->switches, NULL);
 }
 
 static void copy_index(struct map *to, const struct map *from)
@@ -70,6 +72,7 @@ void book_copy(struct book *to, const struct book *from)
         to->models[i] = xstrdup(from->models[i]);
     copy_index(&to->shape_index, &from->shape_index);
     copy_index(&to->names, &from->names);
+    copy_index(&to->switches, &from->switches);
 }
 
 /* --- names -------------------------------------------------------------------------------- */
@@ -115,6 +118,20 @@ int book_model(struct book *b, const char *name, uint8_t *ret)
     if (i == b->model_count)
         b->models[b->model_count++] = xstrdup(name);
     *ret = (uint8_t)i;
+    return 0;
+}
+
+int book_switch(struct book *b, const char *name, uint16_t *ret)
+{
+    uint32_t number = *name ? number_of(&b->switches, name) : 0;
+
+    if (number == BOOK_NONE) {
+        number = (uint32_t)map_count(&b->switches) + 1;
+        if (number > UINT16_MAX)
+            return -ENOSPC;
+        set_number(&b->switches, name, number);
+    }
+    *ret = (uint16_t)number;
     return 0;
 }
 

@@ -28,10 +28,12 @@ struct book_node {
     uint32_t cpu_milli, gpus;
     uint64_t mem;
     uint8_t model[SHAPE_GPUS_MAX]; /* of each GPU, a model's number */
+    uint8_t numa[SHAPE_GPUS_MAX], nvlink[SHAPE_GPUS_MAX]; /* those with the same number are near each
+                                                             other; 0: not known */
     uint64_t healthy;              /* bit i: GPU i may be used */
     uint32_t models;               /* bits of the models that it has */
     uint32_t group;                /* a name's number */
-    uint16_t leaf, spine;          /* 0 when not known */
+    uint16_t leaf, spine;          /* book_switch; 0 when not known */
     uint8_t closed;                /* enum book_closed */
 };
 
@@ -57,6 +59,7 @@ struct book_job {
     bool held;           /* not to be started */
     int32_t nice;
     uint64_t begin;            /* usec: not started before; 0: at once */
+    uint64_t relax;            /* usec: from then on on any number of switches; 0: never */
     uint32_t owner;            /* a name's number */
     uint64_t submitted;        /* usec */
     uint64_t limit;            /* usec of running; BOOK_FOREVER: none */
@@ -79,7 +82,7 @@ struct book {
     uint32_t hole; /* first of a chain through .shape; BOOK_NONE */
     uint32_t waiting, running;
     uint64_t turn_at; /* usec: not before, the one that waits longest has its turn (pass.h) */
-    struct map shape_index, names; /* text -> number + 1 */
+    struct map shape_index, names, switches; /* text -> number + 1 */
     char **texts;
     uint32_t text_count;
     size_t text_cap;
@@ -99,6 +102,9 @@ const char *book_text(const struct book *b, uint32_t number);
 int book_model(struct book *b, const char *name, uint8_t *ret);
 /* The bits of "h100", "a100|h100"; 0 for "". A model that nobody has gives a bit, too. */
 int book_models(struct book *b, const char *names, uint32_t *ret);
+
+/* The number of a switch, from 1; 0 for "". -ENOSPC when there are more than UINT16_MAX. */
+int book_switch(struct book *b, const char *name, uint16_t *ret);
 
 /* Add a node, or change it; the name is copied. Its index. */
 uint32_t book_node_put(struct book *b, const struct book_node *n);

@@ -12,6 +12,7 @@ static const char *const code_words[CODE_COUNT] = {
     [CODE_BEGIN] = "begin_time",
     [CODE_RESOURCES] = "resources",
     [CODE_SINGLE_NODE] = "single_node_too_small_now",
+    [CODE_SWITCHES] = "switches",
     [CODE_PRIORITY] = "priority",
     [CODE_NO_NODE] = "no_node_up",
     [CODE_DRAINED] = "group_drained",
@@ -23,6 +24,7 @@ static const char *const slurm_words[CODE_COUNT] = {
     [CODE_BEGIN] = "BeginTime",
     [CODE_RESOURCES] = "Resources",
     [CODE_SINGLE_NODE] = "Resources",
+    [CODE_SWITCHES] = "Resources",
     [CODE_PRIORITY] = "Priority",
     [CODE_NO_NODE] = "ReqNodeNotAvail",
     [CODE_DRAINED] = "ReqNodeNotAvail",
@@ -157,6 +159,16 @@ static void explain_priority(struct sched_reason *r, const struct session *s)
         (uintmax_t)r->blocker);
 }
 
+static void explain_switches(struct sched_reason *r, const struct session *s)
+{
+    char gang[REASON_GANG_MAX], time[CLOCK_TEXT_MAX];
+
+    reason_gang(s, gang);
+    say(r, "there is room for %s, but not on %u switch%s; from %s on it takes any number of them",
+        gang, s->switches, s->switches == 1 ? "" : "es",
+        clock_format(s->submitted_usec + s->switch_wait_usec, time));
+}
+
 static uint32_t largest_now(
     const struct place *p, const struct shape *s, uint32_t count, uint64_t total)
 {
@@ -173,19 +185,21 @@ void explain_reason(struct place *p, const struct session *session, const struct
     uint64_t total = 0;
     uint32_t count = 0;
 
-    ret->code = code_words[code];
-    ret->slurm = slurm_words[code];
-    if (code == CODE_HELD && session->hold == HOLD_OPERATOR)
-        ret->slurm = "JobHeldAdmin";
     if (code != CODE_HELD && code != CODE_QUEUED && code != CODE_BEGIN) {
         count = place_scan(p, shape, &total);
         ret->largest = largest_now(p, shape, count, total);
     }
+    if (code == CODE_RESOURCES && shape->switches && total >= shape->size)
+        code = CODE_SWITCHES;
+    ret->code = code_words[code];
+    ret->slurm = slurm_words[code];
     switch (code) {
     case CODE_QUEUED:
         say(ret, "waits for the scheduler");
         break;
     case CODE_HELD:
+        if (session->hold == HOLD_OPERATOR)
+            ret->slurm = "JobHeldAdmin";
         say(ret, "held by %s; it is not looked at until it is released",
             session->hold == HOLD_OPERATOR ? "an operator" : "its owner");
         break;
@@ -194,6 +208,9 @@ void explain_reason(struct place *p, const struct session *session, const struct
         break;
     case CODE_PRIORITY:
         explain_priority(ret, session);
+        break;
+    case CODE_SWITCHES:
+        explain_switches(ret, session);
         break;
     case CODE_SINGLE_NODE:
         explain_single_node(ret, p, session, count);

@@ -10,6 +10,7 @@ enum sched_code {
     CODE_BEGIN,
     CODE_RESOURCES,
     CODE_SINGLE_NODE,
+    CODE_SWITCHES,
     CODE_PRIORITY,
     CODE_NO_NODE,
     CODE_DRAINED,

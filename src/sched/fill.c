@@ -44,15 +44,30 @@ void fill_node(struct book *b, const struct node *n, const struct sched_withheld
         resources_sub(&left, &withheld->sum);
         to.healthy &= ~withheld->gpus;
     }
+    (void)book_switch(b, n->leaf, &to.leaf);
+    (void)book_switch(b, n->spine, &to.spine);
     to.cpu_milli = left.cpu_milli;
     to.mem = left.mem;
-    for (uint32_t i = 0; i < n->capacity.gpus; i++)
-        if (n->gpus[i].index < SHAPE_GPUS_MAX)
-            (void)book_model(b, n->gpus[i].model, &to.model[n->gpus[i].index]);
+    for (uint32_t i = 0; i < n->capacity.gpus; i++) {
+        const struct gpu *g = &n->gpus[i];
+
+        if (g->index >= SHAPE_GPUS_MAX)
+            continue;
+        (void)book_model(b, g->model, &to.model[g->index]);
+        to.numa[g->index] = (uint8_t)g->numa;
+        to.nvlink[g->index] = (uint8_t)g->nvlink;
+    }
     book_node_put(b, &to);
 }
 
-static struct shape shape_of(struct book *b, const struct session *s)
+/* When it is enough of waiting for a place on few switches. */
+static uint64_t relax_of(const struct session *s, uint64_t now_usec)
+{
+    return s->switches ? (s->submitted_usec ? s->submitted_usec : now_usec) + s->switch_wait_usec
+                       : 0;
+}
+
+static struct shape shape_of(struct book *b, const struct session *s, uint64_t now_usec)
 {
     struct shape shape = {.mem = s->each.mem,
         .cpu_milli = s->each.cpu_milli,
@@ -61,6 +76,8 @@ static struct shape shape_of(struct book *b, const struct session *s)
         .group = book_name(b, s->group),
         .single_node = s->mode == MODE_SINGLE_NODE};
 
+    if (s->state == SESSION_PENDING && relax_of(s, now_usec) > now_usec)
+        shape.switches = (uint16_t)s->switches;
     (void)book_models(b, s->gpu_model, &shape.models);
     return shape;
 }
@@ -73,7 +90,8 @@ uint64_t fill_started(const struct session *s)
 /* Of running. One that stops is over with its grace, whatever its limit was. */
 static uint64_t limit_of(const struct session *s, uint64_t now_usec)
 {
-    uint64_t start = s->state == SESSION_PENDING ? MAX_OF(now_usec, s->begin_usec) : fill_started(s);
+    uint64_t start = s->state == SESSION_PENDING ? MAX_OF(now_usec, s->begin_usec)
+                                                 : fill_started(s);
 
     if (s->state == SESSION_STOPPING)
         return s->state_usec + s->grace_usec + REMOVAL_USEC - fill_started(s);
@@ -82,7 +100,7 @@ static uint64_t limit_of(const struct session *s, uint64_t now_usec)
 
 struct book_job fill_job(struct book *b, const struct session *s, uint64_t now_usec)
 {
-    struct shape shape = shape_of(b, s);
+    struct shape shape = shape_of(b, s, now_usec);
 
     /* One that is not in the queue yet, for a dry run, comes last. */
     return (struct book_job){.num = s->num ? s->num : UINT64_MAX,
@@ -93,6 +111,7 @@ struct book_job fill_job(struct book *b, const struct session *s, uint64_t now_u
         .held = s->hold != HOLD_NONE,
         .nice = s->nice,
         .begin = s->begin_usec,
+        .relax = shape.switches ? relax_of(s, now_usec) : 0,
         .limit = limit_of(s, now_usec)};
 }
 

@@ -109,7 +109,8 @@ static uint32_t find_turn(
     for (uint32_t i = first; i < count; i++) {
         const struct book_job *j = &p->book->jobs[jobs[i]];
 
-        if (j->held || j->begin > p->now_usec || p->now_usec < j->submitted || p->now_usec - j->submitted < patience)
+        if (j->held || j->begin > p->now_usec || p->now_usec < j->submitted ||
+            p->now_usec - j->submitted < patience)
             continue;
         if (best == BOOK_NONE || is_older(j, &p->book->jobs[jobs[best]]))
             best = i;

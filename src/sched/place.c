@@ -296,10 +296,12 @@ static void put(struct place *p, const struct shape *s, uint32_t node, struct bo
     for (uint32_t i = 0; i < count; i++) {
         struct book_share share = {.node = node, .milli = SHAPE_WHOLE};
 
-        if (s->gpu_milli > 0)
+        if (shape_is_part(s)) {
             (void)frag_cost(&p->mix, &p->usage, node, s, &share.gpus);
-        if (shape_is_part(s))
             share.milli = (uint16_t)s->gpu_milli;
+        } else if (s->gpu_milli > 0) {
+            share.gpus = usage_near_gpus(&p->usage, node, s);
+        }
         shares[i] = share;
         place_take(p, s, &share);
     }
@@ -381,18 +383,61 @@ static void spread(struct place *p, uint32_t n, const struct shape *s, struct bo
     }
 }
 
+/* Keep only the candidates of so many leaves, those with the most room. The room that is kept. */
+static uint64_t keep_leaves(struct place *p, uint32_t *n, uint32_t leaves)
+{
+    _cleanup_free_ uint64_t *room = xcalloc(p->domains, sizeof(*room));
+    _cleanup_free_ bool *kept = xcalloc(p->domains, sizeof(*kept));
+    uint32_t left = 0;
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < *n; i++)
+        room[p->book->nodes[p->list[i].node].leaf] += p->list[i].fits;
+    for (uint32_t k = 0; k < leaves; k++) {
+        uint32_t most = 0;
+
+        for (uint32_t i = 1; i < p->domains; i++)
+            if (room[i] > room[most] || kept[most])
+                most = i;
+        if (kept[most] || room[most] == 0)
+            break;
+        kept[most] = true;
+        sum += room[most];
+        room[most] = 0;
+    }
+    for (uint32_t i = 0; i < *n; i++)
+        if (kept[p->book->nodes[p->list[i].node].leaf])
+            p->list[left++] = p->list[i];
+    *n = left;
+    return sum;
+}
+
+static bool place_in_level(
+    struct place *p, uint32_t n, const struct shape *s, enum level level, struct book_share *shares)
+{
+    uint32_t domain = best_domain(p, n, s, level);
+
+    if (domain == BOOK_NONE)
+        return false;
+    n = keep_domain(p, n, level, domain);
+    if (s->switches && p->domains > 1 && level > LEVEL_LEAF &&
+        keep_leaves(p, &n, s->switches) < s->size)
+        return false;
+    spread(p, n, s, shares);
+    return true;
+}
+
+/* Where no switch is known they do not matter. */
 static bool place_in_levels(
     struct place *p, uint32_t n, const struct shape *s, struct book_share *shares)
 {
-    enum level widest = s->level ? (enum level)s->level : LEVEL_CLUSTER;
+    _cleanup_free_ struct place_candidate *all = xmemdup(p->list, n * sizeof(*all));
+    enum level widest = s->switches == 1 && p->domains > 1 ? LEVEL_LEAF : LEVEL_CLUSTER;
 
     for (enum level level = LEVEL_LEAF; level <= widest; level++) {
-        uint32_t domain = best_domain(p, n, s, level);
-
-        if (domain == BOOK_NONE)
-            continue;
-        spread(p, keep_domain(p, n, level, domain), s, shares);
-        return true;
+        if (place_in_level(p, n, s, level, shares))
+            return true;
+        memcpy(p->list, all, n * sizeof(*all));
     }
     return false;
 }

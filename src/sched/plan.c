@@ -72,6 +72,7 @@ void plan_init(struct plan *p, const struct book *b, uint64_t now_usec, uint32_t
 {
     *p = (struct plan){
         .book = b, .now = now_usec, .max = MIN_OF(reservations, (uint32_t)PLAN_RESERVATIONS_MAX)};
+    p->list = xnew_array(struct reservation, p->max + 1);
     p->held = xnew_array(uint32_t, b->node_count + 1);
     p->is_held = xnew_array(uint8_t, b->node_count + 1);
     p->saved = xnew_array(struct usage_node, b->node_count + 1);
@@ -89,6 +90,7 @@ void plan_done(struct plan *p)
 {
     for (uint32_t i = 0; i < p->count; i++)
         free(p->list[i].shares);
+    free(p->list);
     free(p->ends);
     free(p->node_ends);
     free(p->first);
@@ -223,11 +225,19 @@ static void view_now(struct plan *p, struct place *now, uint64_t end)
 
 /* --- now ----------------------------------------------------------------------------------- */
 
-static bool has_room(struct place *p, const struct shape *s)
+static bool has_room(struct place *p, const struct shape *s, struct book_share *shares)
 {
     uint64_t total;
-    uint32_t n = place_scan(p, s, &total);
+    uint32_t n;
 
+    if (s->switches) { /* sums do not say */
+        bool room = place_job(p, s, shares);
+
+        for (uint32_t i = 0; room && i < s->size; i++)
+            place_give(p, s, &shares[i]);
+        return room;
+    }
+    n = place_scan(p, s, &total);
     for (uint32_t i = 0; s->single_node && i < n; i++)
         if (p->list[i].fits >= s->size)
             return true;
@@ -272,7 +282,7 @@ int plan_place(struct plan *p, struct place *now, uint32_t job, struct book_shar
     if (p->count == 0)
         return -ENOSPC;
     view_release(p, now);
-    if (!has_room(now, s))
+    if (!has_room(now, s, shares))
         return -ENOSPC;
     *ret_blocker = first_blocker(p, end);
     return -EAGAIN;
@@ -307,7 +317,9 @@ static void count_node(struct walk *w, uint32_t node)
 
     if (node == BOOK_NONE)
         return;
-    fits = usage_may(w->plan->book, node, s, w->future.later) ? usage_fits(&w->future.usage, node, s) : 0;
+    fits = usage_may(w->plan->book, node, s, w->future.later)
+        ? usage_fits(&w->future.usage, node, s)
+        : 0;
     w->total += fits;
     w->total -= w->fits[node];
     w->hosts += fits >= s->size;

@@ -11,7 +11,7 @@
 
 #include "sched/place.h"
 
-#define PLAN_RESERVATIONS_MAX 64
+#define PLAN_RESERVATIONS_MAX 1000
 
 struct reservation {
     uint32_t job;
@@ -36,9 +36,8 @@ struct plan {
     uint32_t end_count;
     size_t end_cap;
     bool sorted;                                    /* ends, by time */
-    uint64_t back_at;                               /* nodes that are away may be back;
-                                                       BOOK_FOREVER: there are none */
-    struct reservation list[PLAN_RESERVATIONS_MAX]; /* in the order of the queue */
+    uint64_t back_at;         /* nodes that are away may be back; BOOK_FOREVER: there are none */
+    struct reservation *list; /* max of them, in the order of the queue */
     uint32_t count, max;
 
     /* What running jobs give back, by node: those of node n from first[n] to first[n + 1]. */

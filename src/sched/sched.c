@@ -134,13 +134,37 @@ static bool take_note(
     return news;
 }
 
+/* Who has waited long enough for few switches takes any. The next time that somebody has. */
+static uint64_t relax_jobs(struct book *b, uint64_t now_usec)
+{
+    uint64_t next = BOOK_FOREVER;
+
+    book_for_each_job(i, b)
+    {
+        struct book_job to = b->jobs[i];
+        struct shape shape = b->shapes[to.shape];
+
+        if (to.state != JOB_WAITS || !to.relax)
+            continue;
+        if (to.relax > now_usec) {
+            next = MIN_OF(next, to.relax);
+            continue;
+        }
+        shape.switches = 0;
+        to.relax = 0;
+        to.shape = book_shape(b, &shape);
+        book_job_change(b, i, &to);
+    }
+    return next;
+}
+
 void sched_run(struct sched *s, uint64_t now_usec, struct sched_result *ret)
 {
     _cleanup_free_ struct census *groups = NULL;
     struct pass_result result;
     uint32_t position = 0;
 
-    *ret = (struct sched_result){.wake_usec = BOOK_FOREVER};
+    *ret = (struct sched_result){.wake_usec = relax_jobs(&s->book, now_usec)};
     forget_after(s);
     if (s->book.shape_count > SHAPES_KEPT &&
         s->book.shape_count > 2 * (s->book.waiting + s->book.running))

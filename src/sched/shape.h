@@ -19,7 +19,7 @@ struct shape {
     uint32_t size;        /* containers */
     uint32_t group;       /* a name's number */
     uint16_t single_node; /* all on one node */
-    uint16_t level;       /* enum level: not wider than this; 0: any */
+    uint16_t switches;    /* leaves at most; 0: any number */
 };
 
 /* How far apart the containers of a job are. */

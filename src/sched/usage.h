@@ -31,8 +31,11 @@ void usage_copy(struct usage *to, const struct usage *from); /* to: of the same 
 bool usage_may(const struct book *b, uint32_t node, const struct shape *s, bool later);
 /* Containers of the shape for which there is room on the node; at most the shape's size. */
 uint32_t usage_fits(const struct usage *u, uint32_t node, const struct shape *s);
-/* GPUs for one more container, for which there is room. 0 when it asks for none. */
+/* GPUs for one more container, for which there is room; any that suit. 0 when it asks for none. */
 uint64_t usage_gpus(const struct usage *u, uint32_t node, const struct shape *s);
+/* The same number of them, near to each other: by NVLink, then in one NUMA domain; in the
+ * domain that has the fewest to spare. */
+uint64_t usage_near_gpus(const struct usage *u, uint32_t node, const struct shape *s);
 
 /* One node's: the share is taken (sign -1) or given back (1). */
 void usage_node_add(struct usage_node *n, const struct book_node *of, const struct shape *s,

@@ -18,6 +18,8 @@ const struct field gpu_fields[] = {
     F_TEXT(struct gpu, uuid),
     F_U64(struct gpu, mem, BYTES_MAX),
     F_BOOL(struct gpu, healthy),
+    F_U32(struct gpu, numa, NODE_GPUS_MAX, .optional = true),
+    F_U32(struct gpu, nvlink, NODE_GPUS_MAX, .optional = true),
     F_END,
 };
 
@@ -34,6 +36,8 @@ static const struct field node_fields[] = {
     F_ADDRESS(struct node, addr_mgmt, .empty_ok = true),
     F_ADDRESS(struct node, addr_fabric, .empty_ok = true),
     F_U32(struct node, fabric_mtu, UINT16_MAX),
+    F_TEXT(struct node, leaf, .optional = true),
+    F_TEXT(struct node, spine, .optional = true),
     F_UUID(struct node, boot_id, .empty_ok = true),
     F_TEXT(struct node, version),
     F_U64(struct node, seen_usec, USEC_MAX),
@@ -84,6 +88,8 @@ json_t *node_to_json_public(const struct node *n)
     json_object_set_new(obj, "gpus", gpus);
     json_object_set_new(obj, "addr", addresses_to_json(n));
     json_set_u64(obj, "fabric_mtu", n->fabric_mtu);
+    public_set_text(obj, "leaf", n->leaf);
+    public_set_text(obj, "spine", n->spine);
     public_set_text(obj, "boot_id", n->boot_id);
     public_set_text(obj, "version", n->version);
     public_set_time(obj, "seen", n->seen_usec);

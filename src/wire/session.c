@@ -51,6 +51,8 @@ static const struct field session_fields[] = {
     F_U64(struct session, grace_usec, USEC_MAX),
     F_WORD(struct session, on, session_on_words),
     F_WORD(struct session, on_failure, session_on_failure_words),
+    F_U32(struct session, switches, UINT16_MAX, .optional = true),
+    F_U64(struct session, switch_wait_usec, USEC_MAX, .optional = true),
     F_INT(struct session, nice, .optional = true),
     F_U64(struct session, begin_usec, USEC_MAX, .optional = true),
     F_U64(struct session, finish_usec, USEC_MAX, .optional = true),

@@ -289,6 +289,21 @@ static int read_on_failure(const char *key, const json_t *v, struct session *s, 
     return 0;
 }
 
+static int read_switches(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    json_int_t n = json_integer_value(v);
+
+    if (!json_is_integer(v) || n < 1 || n > UINT16_MAX)
+        return err_set(err, -EINVAL, "'%s' must be a number from 1 to %d", key, UINT16_MAX);
+    s->switches = (uint32_t)n;
+    return 0;
+}
+
+static int read_switch_wait(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    return read_time(key, v, &s->switch_wait_usec, err);
+}
+
 static int read_nice(const char *key, const json_t *v, struct session *s, struct err *err)
 {
     json_int_t n = json_integer_value(v);
@@ -351,6 +366,8 @@ static const struct member {
     {"grace", read_grace},
     {"on", read_on},
     {"on_failure", read_on_failure},
+    {"switches", read_switches},
+    {"switch_wait", read_switch_wait},
     {"nice", read_nice},
     {"hold", read_hold},
     {"begin", read_begin},
@@ -398,6 +415,7 @@ static void set_defaults(struct session *s)
 {
     s->kind = KIND_UNSAID;
     s->size = 1;
+    s->switch_wait_usec = SESSION_SWITCH_WAIT_USEC;
     s->mode = MODE_MULTI_NODE;
     s->each = (struct resources){.cpu_milli = 1000, .mem = 2 * GIB};
     s->shm = SHM_UNSAID;

@@ -90,12 +90,31 @@ static void set_used(struct sched_withheld *w, const char *text)
         w->gpus |= UINT64_C(1) << read_number(*gpu);
 }
 
+/* Each so many GPUs share a NUMA domain, or are linked. */
+static void set_near(struct node *n, uint32_t numa, uint32_t nvlink)
+{
+    for (uint32_t i = 0; i < n->capacity.gpus; i++) {
+        if (numa)
+            n->gpus[i].numa = 1 + i / numa;
+        if (nvlink)
+            n->gpus[i].nvlink = 1 + i / nvlink;
+    }
+}
+
 static void node_word(struct node *n, const char *word)
 {
     const char *v;
 
     if ((v = value_of(word, "group")))
         STR_SET(n->group, v);
+    else if ((v = value_of(word, "numa")))
+        set_near(n, (uint32_t)read_number(v), 0);
+    else if ((v = value_of(word, "nvlink")))
+        set_near(n, 0, (uint32_t)read_number(v));
+    else if ((v = value_of(word, "leaf")))
+        STR_SET(n->leaf, v);
+    else if ((v = value_of(word, "spine")))
+        STR_SET(n->spine, v);
     else if ((v = value_of(word, "cpus")))
         n->capacity.cpu_milli = read_cpus(v);
     else if ((v = value_of(word, "mem")))
@@ -135,6 +154,10 @@ static void session_word(struct session *s, const char *word)
 
     if ((v = value_of(word, "group")))
         STR_SET(s->group, v);
+    else if ((v = value_of(word, "nice")))
+        s->nice = (int)read_number(v);
+    else if ((v = value_of(word, "switches")))
+        s->switches = (uint32_t)read_number(v);
     else if ((v = value_of(word, "cpus")))
         s->each.cpu_milli = read_cpus(v);
     else if ((v = value_of(word, "mem")))
@@ -161,6 +184,7 @@ static void add_session(struct scenario *sc, char **words)
     s->size = 1;
     s->num = sc->session_count;
     s->submitted_usec = SCENARIO_NOW - 1000000 * (SCENARIO_MAX - s->num);
+    s->switch_wait_usec = SESSION_SWITCH_WAIT_USEC;
     s->mode = MODE_MULTI_NODE;
     s->each = (struct resources){.cpu_milli = 1000, .mem = UINT64_C(1) << 30};
     strv_for_each (word, words + 2)

@@ -42,6 +42,8 @@ DECISION(order)
 DECISION(names)
 DECISION(memory)
 DECISION(models)
+DECISION(switches)
+DECISION(near)
 
 int main(void)
 {
@@ -55,6 +57,8 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(memory),
         cmocka_unit_test(models),
+        cmocka_unit_test(switches),
+        cmocka_unit_test(near),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 of every decision is in tests/sim."""
 import calendar
 import json
+import re
 import time
 from xml.etree import ElementTree
 
@@ -165,3 +166,86 @@ def test_the_plan_is_told_and_drawn(cluster, tmp_path):
     root = ElementTree.parse(svg).getroot()
     titles = [t.text for t in root.iter("{http://www.w3.org/2000/svg}title")]
     assert len(titles) >= 2 and any(t.startswith(f"{planned['num']} ") for t in titles), titles
+
+
+# --- what else would start --------------------------------------------------------------------
+
+
+def options_of(change):
+    """The options that make a request this other one."""
+    names = {"size": "--size", "gpus": "--gpus", "gpu_model": "--gpu-model", "mode": "--mode"}
+    (key, value), = change.items()
+    return ("--time", f"{value // 1000000}s") if key == "time_limit_usec" else (names[key], str(value))
+
+
+def test_what_is_said_to_start_earlier_does(cluster):
+    first, end = busy(cluster)
+    ask = {"--size": "2", "--cpus": "4", "--time": "10m"}
+    def words(options):
+        return [w for pair in options.items() for w in pair]
+    wide = cluster.create(*words(ask), *CONTAINER, user="alice", wait=False)
+    rows = why(cluster, wide)["what_if"]
+    assert {"size": 1} in [r["change"] for r in rows], rows
+    text = cluster.cli("why", wide, user="alice", check=0).stdout
+    assert "what would start earlier" in text and "    --size 1                 now\n" in text, text
+    for row in rows:
+        cluster.cli("stop", wide, user="alice", check=0)
+        option, value = options_of(row["change"])
+        sid = cluster.create(*words(ask | {option: value}), *CONTAINER, user="alice", wait=row["now"])
+        if row["now"]:
+            assert cluster.session(sid)["state"] == "running"
+        else:
+            assert abs(usec(cluster.session(sid)["planned_start"]) - usec(row["start"])) <= 1
+        cluster.cli("stop", "--now", sid, user="alice", check=0)
+        cluster.wait_state(sid, "ended")
+    cluster.cli("stop", "--now", first, user="bob", check=0)
+
+
+# --- what an administrator sets while it runs -------------------------------------------------
+
+
+def test_the_policy_is_changed_while_it_runs_and_stays(new_cluster):
+    c = new_cluster(nodes=2)
+    assert re.search(r"^reservations +16$", c.cli("policy", "show", check=0).stdout, re.M)
+    _, end = busy(c)
+    wide = c.create("--size", "2", "--cpus", "4", "--time", "10m", *CONTAINER, user="alice", wait=False)
+    long = c.create("--cpus", "2", "--time", "2h", *CONTAINER, user="alice", wait=False)
+    assert c.session(long)["state"] == "pending"
+    c.cli("policy", "set", "reservations=0", "patience=2d", check=0)  # now nobody is waited for
+    c.wait_state(long, "running")
+    c.manager.kill9()
+    c.manager.start()
+    c.wait_manager()
+    shown = c.cli("policy", "show", check=0).stdout
+    assert re.search(r"^reservations +0$", shown, re.M) and re.search(r"^patience +2d$", shown, re.M)
+    assert c.session(wide)["planned_start"] is None
+    for words, text in ((("reservations=1001",), "'reservations' must be at most 1000"), (("resrvations=1",), "there is no 'resrvations'"),
+                        (("reservations=x",), "'reservations' must be a whole number"), (("reservations",), "must be KEY=VALUE")):
+        assert text in c.cli("policy", "set", *words).stderr
+    assert "the role 'admin'" in c.cli("policy", "set", "reservations=1", user="alice", check=1).stderr
+
+
+def test_a_topology_keeps_a_gang_on_few_switches_for_a_while(new_cluster, tmp_path):
+    c = new_cluster(nodes=3)
+    conf = tmp_path / "topology.conf"
+    conf.write_text("SwitchName=l1 Nodes=n[1-2]\nSwitchName=l2 Nodes=n3\nSwitchName=s Switches=l[1-2]\n")
+    c.cli("topology", "set", conf, check=0)
+    assert c.cli("topology", "show", check=0).stdout == conf.read_text()
+    assert [(n["leaf"], n["spine"]) for _, n in sorted(c.nodes().items())] == [("l1", "s"), ("l1", "s"), ("l2", "s")]
+    block = c.create("--cpus", "4", "--name", "block", *CONTAINER, user="bob")
+    at = c.session(block)["containers"][0]["node"]
+    near = c.create("--size", "2", "--cpus", "4", "--switches", "1@4s", *CONTAINER, user="alice", wait=False)
+    if at == "n3":  # one leaf is free
+        c.wait_state(near, "running")
+    else:
+        found = why(c, near)
+        assert found["code"] == "switches" and "but not on 1 switch" in found["message"], found
+        c.wait_state(near, "running")  # after 4 seconds on any
+    c.manager.kill9()
+    c.manager.start()
+    c.wait_manager()
+    c.wait_nodes()
+    assert c.nodes()["n3"]["leaf"] == "l2"
+    conf.write_text("SwitchName=l1 Nodes=n1\nSwitchName=l2 Nodes=n1\n")
+    r = c.cli("topology", "set", conf)
+    assert r.returncode == 1 and "line 2: node 'n1' is below both 'l1' and 'l2'" in r.stderr

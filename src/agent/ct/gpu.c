@@ -138,6 +138,7 @@ static int fake_discover(const char *spec, const char *dev_dir, const char *node
         g->index = i;
         g->healthy = true;
         g->mem = fake_memory(model);
+        g->numa = 1 + i * 2 / count; /* as on a machine with two sockets */
         STR_SET(g->model, model);
         fake_uuid(node_name, i, g->uuid, sizeof(g->uuid));
         r = fake_node(dev_dir, i, err);

@@ -8,6 +8,11 @@
 #include <dlfcn.h>
 
 #define NVML_SUCCESS 0
+/* nvmlGpuTopologyLevel_t: the same NUMA domain, or nearer. */
+#define TOPOLOGY_NODE 40
+/* nvmlGpuP2PCapsIndex_t, nvmlGpuP2PStatus_t */
+#define P2P_NVLINK 2
+#define P2P_OK 0
 
 struct nvml_memory {
     unsigned long long total, free, used;
@@ -22,12 +27,15 @@ struct nvml {
     int (*uuid)(void *device, char *text, unsigned size);
     int (*name)(void *device, char *text, unsigned size);
     int (*memory)(void *device, struct nvml_memory *memory);
+    /* Newer; NULL where they are not. */
+    int (*ancestor)(void *device, void *other, int *level);
+    int (*p2p)(void *device, void *other, int what, int *status);
 };
 
 static bool load(struct nvml *n)
 {
     /* clang-format off */
-    const struct { const char *symbol; void *to; } wanted[] = {
+    const struct { const char *symbol; void *to; bool optional; } wanted[] = {
         { "nvmlInit_v2", &n->init },
         { "nvmlShutdown", &n->shutdown },
         { "nvmlDeviceGetCount_v2", &n->count },
@@ -35,13 +43,15 @@ static bool load(struct nvml *n)
         { "nvmlDeviceGetUUID", &n->uuid },
         { "nvmlDeviceGetName", &n->name },
         { "nvmlDeviceGetMemoryInfo", &n->memory },
+        { "nvmlDeviceGetTopologyCommonAncestor", &n->ancestor, true },
+        { "nvmlDeviceGetP2PStatus", &n->p2p, true },
     };
     /* clang-format on */
 
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
         void *symbol = dlsym(n->lib, wanted[i].symbol);
 
-        if (!symbol)
+        if (!symbol && !wanted[i].optional)
             return false;
         memcpy(wanted[i].to, &symbol, sizeof(symbol));
     }
@@ -121,6 +131,39 @@ static int read_one(const struct nvml *n, uint32_t i, struct gpu *g, struct err 
     return 0;
 }
 
+static bool shares_numa(const struct nvml *n, void *a, void *b)
+{
+    int level;
+
+    return n->ancestor && n->ancestor(a, b, &level) == NVML_SUCCESS && level <= TOPOLOGY_NODE;
+}
+
+static bool has_nvlink(const struct nvml *n, void *a, void *b)
+{
+    int status;
+
+    return n->p2p && n->p2p(a, b, P2P_NVLINK, &status) == NVML_SUCCESS && status == P2P_OK;
+}
+
+/* Each GPU joins the first one before it that is near, or has a number of its own. */
+static void read_nearness(const struct nvml *n, struct gpu *gpus, uint32_t count)
+{
+    void *a, *b;
+
+    for (uint32_t i = 0; i < count; i++) {
+        gpus[i].numa = n->ancestor ? i + 1 : 0;
+        gpus[i].nvlink = n->p2p ? i + 1 : 0;
+        for (uint32_t k = i; k-- > 0 && n->handle(i, &a) == NVML_SUCCESS;) {
+            if (n->handle(k, &b) != NVML_SUCCESS)
+                continue;
+            if (shares_numa(n, a, b))
+                gpus[i].numa = gpus[k].numa;
+            if (has_nvlink(n, a, b))
+                gpus[i].nvlink = gpus[k].nvlink;
+        }
+    }
+}
+
 static int read_all(const struct nvml *n, struct gpu **ret, uint32_t *ret_count, struct err *err)
 {
     _cleanup_free_ struct gpu *gpus = NULL;
@@ -137,6 +180,7 @@ static int read_all(const struct nvml *n, struct gpu **ret, uint32_t *ret_count,
         if (r < 0)
             return r;
     }
+    read_nearness(n, gpus, count);
     *ret = TAKE_PTR(gpus);
     *ret_count = count;
     return 0;

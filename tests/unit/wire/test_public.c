@@ -142,6 +142,8 @@ static void nodes_groups_and_users_are_shown(void **state)
         .addr_mgmt = "10.0.0.1",
         .addr_fabric = "10.1.0.1",
         .fabric_mtu = 9000,
+        .leaf = "leaf1",
+        .spine = "spine1",
         .version = "0.1.0",
         .seen_usec = NOW,
         .boot_id = "6b3c3a52-0c8e-4a35-9e0e-0d6a4dc1a111",

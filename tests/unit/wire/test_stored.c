@@ -81,6 +81,8 @@ static void same_asked(const struct session *a, const struct session *b)
     assert_int_equal(a->grace_usec, b->grace_usec);
     assert_int_equal(a->on, b->on);
     assert_int_equal(a->on_failure, b->on_failure);
+    assert_int_equal(a->switches, b->switches);
+    assert_int_equal(a->switch_wait_usec, b->switch_wait_usec);
     assert_int_equal(a->nice, b->nice);
     assert_int_equal(a->begin_usec, b->begin_usec);
     assert_int_equal(a->finish_usec, b->finish_usec);
@@ -199,6 +201,8 @@ static void a_stored_node_comes_back_exactly(void **state)
         .addr_mgmt = "10.0.0.1",
         .addr_fabric = "fd00::1",
         .fabric_mtu = 9000,
+        .leaf = "leaf1",
+        .spine = "spine1",
         .boot_id = "6b3c3a52-0c8e-4a35-9e0e-0d6a4dc1a111",
         .version = "0.1.0",
         .seen_usec = 123456};
@@ -224,6 +228,8 @@ static void a_stored_node_comes_back_exactly(void **state)
     assert_string_equal(back.addr_mgmt, n.addr_mgmt);
     assert_string_equal(back.addr_fabric, n.addr_fabric);
     assert_int_equal(back.fabric_mtu, n.fabric_mtu);
+    assert_string_equal(back.leaf, n.leaf);
+    assert_string_equal(back.spine, n.spine);
     assert_string_equal(back.boot_id, n.boot_id);
     assert_string_equal(back.version, n.version);
     assert_int_equal(back.seen_usec, n.seen_usec);

@@ -1,0 +1,56 @@
+#include "sched/policy.h"
+
+#define O(member) offsetof(struct pass_options, member)
+#define POINTS_MAX 1000000
+#define YEAR (365 * 86400 * UINT64_C(1000000))
+
+/* clang-format off */
+const struct policy_knob policy_knobs[] = {
+    { "work", O(order.work), false, POINTS_MAX,
+      "points less for each doubling of the expected GPU-seconds: small work first" },
+    { "expansion", O(order.expansion), false, POINTS_MAX,
+      "points for each doubling of (wait + run) / run: who waits long for what takes little time" },
+    { "age", O(order.age), false, POINTS_MAX, "points for each day of waiting" },
+    { "reservations", O(reservations), false, PLAN_RESERVATIONS_MAX,
+      "sessions that do not fit and are planned for: 0 lets small ones pass for ever, the greatest number is "
+      "conservative backfill" },
+    { "patience_usec", O(patience_usec), true, YEAR,
+      "after so long a session may have its turn, whatever its points; 0: nobody has one" },
+    { "turns_milli", O(turns_milli), false, 1000, "thousandths of the cluster that go by turns" },
+    { NULL }
+};
+/* clang-format on */
+
+const struct policy_knob *policy_find(const char *name)
+{
+    for (const struct policy_knob *k = policy_knobs; k->name; k++)
+        if (strcmp(k->name, name) == 0)
+            return k;
+    return NULL;
+}
+
+uint64_t policy_get(const struct pass_options *o, const struct policy_knob *k)
+{
+    const char *at = (const char *)o + k->offset;
+    uint64_t wide;
+    uint32_t narrow;
+
+    memcpy(&wide, at, k->wide ? sizeof(wide) : 0);
+    memcpy(&narrow, at, k->wide ? 0 : sizeof(narrow));
+    return k->wide ? wide : narrow;
+}
+
+int policy_set(struct pass_options *o, const struct policy_knob *k, uint64_t value, struct err *err)
+{
+    char *at = (char *)o + k->offset;
+    uint32_t narrow = (uint32_t)value;
+
+    if (value > k->max)
+        return err_set(
+            err, -ERANGE, "'%s' must be at most %llu", k->name, (unsigned long long)k->max);
+    if (k->wide)
+        memcpy(at, &value, sizeof(value));
+    else
+        memcpy(at, &narrow, sizeof(narrow));
+    return 0;
+}
