@@ -42,7 +42,8 @@ int cmd_policy_show(struct cli *cli, int argc, char **argv)
     return EXIT_OK;
 }
 
-/* "patience=2d" is the knob "patience_usec" in microseconds; what it is is known by what there is. */
+/* "patience=2d" is the knob "patience_usec" in microseconds; what it is is known by what there is.
+ */
 static int set_knob(json_t *body, const json_t *policy, const char *word, struct err *err)
 {
     const char *equals = strchr(word, '=');

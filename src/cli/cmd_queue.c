@@ -232,6 +232,24 @@ static size_t count_endless(const json_t *running)
     return n;
 }
 
+/* How far the plan can be believed. */
+static void print_quality(const json_t *q)
+{
+    uint64_t n = json_u64_or(q, "sessions", 0), good = json_u64_or(q, "within_2x", 0);
+    uint64_t limits = json_u64_or(q, "limit_sessions", 0);
+
+    if (n > 0)
+        printf("estimates: of %llu sessions %llu %% ran within a factor of two of them, %llu %% "
+               "shorter than "
+               "expected\n",
+            (unsigned long long)n, (unsigned long long)(100 * good / n),
+            (unsigned long long)(100 * json_u64_or(q, "took_less", 0) / n));
+    if (limits > 0)
+        printf("time limits: of %llu sessions %llu %% took half of theirs or more\n",
+            (unsigned long long)limits,
+            (unsigned long long)(100 * json_u64_or(q, "limit_within_2x", 0) / limits));
+}
+
 static void print_plan(const struct cli *cli, const json_t *plan)
 {
     _cleanup_(table_freep) struct table *t = table_new(plan_columns, ARRAY_LEN(plan_columns));
@@ -251,6 +269,7 @@ static void print_plan(const struct cli *cli, const json_t *plan)
     if (endless)
         printf("%zu session%s without an end: nothing can be planned on what they hold\n", endless,
             endless == 1 ? " runs" : "s run");
+    print_quality(json_object_get(plan, "estimates"));
 }
 
 int cmd_plan(struct cli *cli, int argc, char **argv)

@@ -115,6 +115,12 @@ const struct command cli_commands[] = {
     { "policy set", cmd_policy_set, "[OPTION]... KEY=VALUE...", 1, -1, 0, CLUSTER,
       "Change the scheduler's knobs, from now on",
       "  muster policy set reservations=32 patience=12h\n", cli_plain_options },
+    { "export workload", cmd_export_workload, "[OPTION]...", 0, 0, 0, CLUSTER,
+      "Print the sessions that ended, as muster-sim reads them",
+      "  muster export workload --since 2026-11-01 > month.csv\n"
+      "  muster export nodes > nodes.csv && muster-sim --nodes nodes.csv month.csv\n", export_options },
+    { "export nodes", cmd_export_nodes, "[OPTION]...", 0, 0, 0, CLUSTER,
+      "Print the nodes, as muster-sim reads them", NULL, cli_talk_options },
     { "topology show", cmd_topology_show, "[OPTION]...", 0, 0, 0, CLUSTER,
       "Show which node hangs on which switch", NULL, cli_plain_options },
     { "topology set", cmd_topology_set, "[OPTION]... FILE", 1, 1, 0, CLUSTER,

@@ -138,6 +138,7 @@ static int accept_session(struct manager *m, struct session *s, struct err *err)
     s->state = SESSION_PENDING;
     s->submitted_usec = s->state_usec = now;
     s->deadline_usec = launch_last_start(s);
+    s->estimate_usec = estimator_guess(&m->estimator, s);
     STR_SET(s->reason_code, "queued");
     STR_SET(s->reason, "waits for the scheduler");
     map_set(&m->sessions, s->id, s);

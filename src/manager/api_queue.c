@@ -139,6 +139,19 @@ static json_t *plan_nodes(struct manager *m)
     return list;
 }
 
+static json_t *estimates_json(const struct estimate_quality *q)
+{
+    json_t *o = json_object();
+
+    json_set_u64(o, "sessions", q->count);
+    json_set_u64(o, "within_2x", q->within_2x);
+    json_set_u64(o, "took_less", q->below);
+    json_set_u64(o, "took_more", q->above);
+    json_set_u64(o, "limit_sessions", q->limit_count);
+    json_set_u64(o, "limit_within_2x", q->limit_within_2x);
+    return o;
+}
+
 void api_plan(struct call *c)
 {
     struct plan_call call = {c, json_array(), json_array()};
@@ -149,5 +162,6 @@ void api_plan(struct call *c)
     json_object_set_new(body, "nodes", plan_nodes(c->m));
     json_object_set_new(body, "running", call.running);
     json_object_set_new(body, "planned", call.planned);
+    json_object_set_new(body, "estimates", estimates_json(&c->m->estimator.quality));
     reply_json(c, 200, body);
 }

@@ -242,6 +242,7 @@ static void end(struct manager *m, struct session *s)
 {
     move(m, s, SESSION_ENDED, 0);
     s->ended_usec = s->state_usec;
+    estimator_learn(&m->estimator, s);
     session_save(m, s);
     map_remove(&m->sessions, s->id);
     session_free(s);

@@ -15,6 +15,7 @@
 #include "model/topology.h"
 #include "model/user.h"
 #include "net/server.h"
+#include "sched/estimate.h"
 #include "sched/sched.h"
 #include "store/store.h"
 
@@ -67,6 +68,7 @@ struct manager {
     struct topology topology; /* settings.c */
     char *topology_text;
     struct sched sched;          /* pass.c: what it was told before the last pass */
+    struct estimator estimator;  /* history.c */
     struct map changed_sessions; /* id -> this: to be told */
     struct map changed_nodes;    /* name -> this */
     bool pass_wanted;

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/strv.h"
 #include "manager/epoch.h"
+#include "manager/history.h"
 #include "manager/launch.h"
 #include "manager/settings.h"
 #include "manager/tokens.h"
@@ -405,9 +406,12 @@ int state_load(struct manager *m, struct err *err)
     map_init(&m->changed_sessions);
     map_init(&m->changed_nodes);
     sched_init(&m->sched);
+    estimator_init(&m->estimator);
     r = cluster_open(m, err);
     if (r == 0)
         r = load_all(m, err);
+    if (r == 0)
+        r = history_load(m, err);
     if (r == 0)
         r = first_start(m, err);
     if (r < 0)
@@ -428,6 +432,7 @@ static void free_image(void *p)
 void state_done(struct manager *m)
 {
     sched_done(&m->sched);
+    estimator_done(&m->estimator);
     settings_done(m);
     map_done(&m->changed_sessions, NULL);
     map_done(&m->changed_nodes, NULL);

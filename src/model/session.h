@@ -110,6 +110,7 @@ struct session {
     char
         reason_code[48]; /* stable word: "resources", "node_unreachable", "container_exited", ... */
     char reason[256];    /* for a person */
+    uint64_t estimate_usec; /* how long it is expected to run, from its like; 0: not known */
     uint64_t submitted_usec, placed_usec, started_usec, ended_usec; /* real time; 0: not yet */
     uint64_t state_usec;    /* when it came into its state */
     uint64_t deadline_usec; /* real time at which the present state is given up; 0: none */

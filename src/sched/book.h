@@ -27,14 +27,14 @@ struct book_node {
     char *name;
     uint32_t cpu_milli, gpus;
     uint64_t mem;
-    uint8_t model[SHAPE_GPUS_MAX]; /* of each GPU, a model's number */
-    uint8_t numa[SHAPE_GPUS_MAX], nvlink[SHAPE_GPUS_MAX]; /* those with the same number are near each
-                                                             other; 0: not known */
-    uint64_t healthy;              /* bit i: GPU i may be used */
-    uint32_t models;               /* bits of the models that it has */
-    uint32_t group;                /* a name's number */
-    uint16_t leaf, spine;          /* book_switch; 0 when not known */
-    uint8_t closed;                /* enum book_closed */
+    uint8_t model[SHAPE_GPUS_MAX];                        /* of each GPU, a model's number */
+    uint8_t numa[SHAPE_GPUS_MAX], nvlink[SHAPE_GPUS_MAX]; /* those with the same number are near
+                                                             each other; 0: not known */
+    uint64_t healthy;                                     /* bit i: GPU i may be used */
+    uint32_t models;                                      /* bits of the models that it has */
+    uint32_t group;                                       /* a name's number */
+    uint16_t leaf, spine;                                 /* book_switch; 0 when not known */
+    uint8_t closed;                                       /* enum book_closed */
 };
 
 /* A node that is away is expected to be back. */

@@ -110,6 +110,7 @@ struct book_job fill_job(struct book *b, const struct session *s, uint64_t now_u
         .submitted = s->submitted_usec ? s->submitted_usec : now_usec,
         .held = s->hold != HOLD_NONE,
         .nice = s->nice,
+        .estimate = s->estimate_usec,
         .begin = s->begin_usec,
         .relax = shape.switches ? relax_of(s, now_usec) : 0,
         .limit = limit_of(s, now_usec)};

@@ -23,7 +23,7 @@ static int32_t log2_milli(uint64_t n)
 uint64_t order_expected(const struct book_job *j)
 {
     if (j->estimate)
-        return j->estimate;
+        return MIN_OF(j->estimate, j->limit);
     return j->limit != BOOK_FOREVER ? j->limit : DAY;
 }
 

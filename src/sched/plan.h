@@ -35,7 +35,7 @@ struct plan {
     struct plan_end *ends;
     uint32_t end_count;
     size_t end_cap;
-    bool sorted;                                    /* ends, by time */
+    bool sorted;              /* ends, by time */
     uint64_t back_at;         /* nodes that are away may be back; BOOK_FOREVER: there are none */
     struct reservation *list; /* max of them, in the order of the queue */
     uint32_t count, max;

@@ -28,7 +28,8 @@ bool what_if_init(
         .time_limit_usec = session->time_limit_usec,
         .begin_usec = session->begin_usec,
         .finish_usec = session->finish_usec,
-        .nice = session->nice};
+        .nice = session->nice,
+        .estimate_usec = session->estimate_usec};
     STR_SET(w->session.group, session->group);
     STR_SET(w->session.owner, session->owner);
     STR_SET(w->session.gpu_model, session->gpu_model);

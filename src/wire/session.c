@@ -57,6 +57,7 @@ static const struct field session_fields[] = {
     F_U64(struct session, begin_usec, USEC_MAX, .optional = true),
     F_U64(struct session, finish_usec, USEC_MAX, .optional = true),
     F_WORD(struct session, hold, session_hold_words, .optional = true),
+    F_U64(struct session, estimate_usec, USEC_MAX, .optional = true),
     F_WORD(struct session, state, session_state_words),
     F_WORD(struct session, result, session_result_words),
     F_BOOL(struct session, has_command),

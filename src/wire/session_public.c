@@ -139,6 +139,7 @@ static void set_asked(json_t *obj, const struct session *s)
     json_set_u64(obj, "grace_usec", s->grace_usec);
     json_set_str(obj, "on", session_on_name(s->on));
     json_set_str(obj, "on_failure", session_on_failure_name(s->on_failure));
+    public_set_limit(obj, "estimate_usec", s->estimate_usec);
     public_set_limit(obj, "switches", s->switches);
     public_set_limit(obj, "switch_wait_usec", s->switches ? s->switch_wait_usec : 0);
     json_object_set_new(obj, "nice", json_integer(s->nice));

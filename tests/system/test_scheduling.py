@@ -3,10 +3,13 @@ of every decision is in tests/sim."""
 import calendar
 import json
 import re
+import subprocess
 import time
 from xml.etree import ElementTree
 
 import pytest
+
+from harness.cluster import BUILD
 
 CONTAINER = ("--mem", "64M", "base")
 
@@ -249,3 +252,35 @@ def test_a_topology_keeps_a_gang_on_few_switches_for_a_while(new_cluster, tmp_pa
     conf.write_text("SwitchName=l1 Nodes=n1\nSwitchName=l2 Nodes=n1\n")
     r = c.cli("topology", "set", conf)
     assert r.returncode == 1 and "line 2: node 'n1' is below both 'l1' and 'l2'" in r.stderr
+
+
+# --- what the past says -----------------------------------------------------------------------
+
+
+def test_the_past_gives_estimates_and_can_be_replayed(new_cluster, tmp_path):
+    c = new_cluster(nodes=1)
+    ask = ("run", "--cpus", "1", "--time", "1h", *CONTAINER, "sleep", "1.2")
+    for _ in range(2):
+        c.cli(*ask, user="alice", check=0)
+    c.cli("run", *CONTAINER, "true", user="bob", check=0)
+    c.manager.kill9()
+    c.manager.start()
+    c.wait_manager()
+    c.wait_nodes()
+    c.cli(*ask, user="alice", check=0)  # what was before the restart counts
+    last = c.sessions(ended=True)[0]
+    assert 1_100_000 < last["estimate_usec"] < 20_000_000, last["estimate_usec"]
+    plan = json.loads(c.cli("plan", "-o", "json", check=0).stdout)["estimates"]
+    assert plan["sessions"] == 1 and plan["limit_sessions"] == 3 and plan["limit_within_2x"] == 0, plan
+    assert "estimates: of 1 sessions" in c.cli("plan", check=0).stdout
+
+    lines = c.cli("export", "workload", check=0).stdout.splitlines()
+    assert lines[0].startswith("submit,duration,size,cpus,mem,gpus,") and len(lines) == 5, lines
+    assert len(c.cli("export", "workload", "--mine", user="bob", check=0).stdout.splitlines()) == 2
+    assert len(c.cli("export", "workload", "--since", "5m", check=0).stdout.splitlines()) == 1  # from the future on
+    (tmp_path / "w.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "n.csv").write_text(c.cli("export", "nodes", check=0).stdout)
+    r = subprocess.run([BUILD / "src/sim/muster-sim", "--json", "--nodes", tmp_path / "n.csv", tmp_path / "w.csv"],
+                       capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr
+    assert json.loads(r.stdout)["jobs"] == 4, r.stdout

@@ -138,6 +138,7 @@ static void sample_asked(struct prng *p, struct session *s)
     s->grace_usec = sample_usec(p);
     s->on = (enum session_on)prng_below(p, ON_COUNT);
     s->on_failure = (enum session_on_failure)prng_below(p, FAIL_COUNT);
+    s->estimate_usec = prng_below(p, 1000);
     s->switches = prng_below(p, 4);
     s->switch_wait_usec = prng_below(p, 1000);
     s->nice = (int)prng_below(p, 2000) - 1000;

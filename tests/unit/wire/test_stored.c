@@ -81,6 +81,7 @@ static void same_asked(const struct session *a, const struct session *b)
     assert_int_equal(a->grace_usec, b->grace_usec);
     assert_int_equal(a->on, b->on);
     assert_int_equal(a->on_failure, b->on_failure);
+    assert_int_equal(a->estimate_usec, b->estimate_usec);
     assert_int_equal(a->switches, b->switches);
     assert_int_equal(a->switch_wait_usec, b->switch_wait_usec);
     assert_int_equal(a->nice, b->nice);
