@@ -4,15 +4,22 @@
  */
 #include <time.h>
 
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/json.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/strv.h"
+#include "sched/policy.h"
 #include "sim/replay.h"
 #include "sim/report.h"
 
+#define POLICY_FILE_MAX (64 * 1024)
+
 struct config {
     char *nodes, *svg, *jobs;
-    uint64_t reservations, work, expansion, age, patience_usec, turns, interval_usec, gpus_per_node;
+    char **policy;
+    uint64_t interval_usec, gpus_per_node;
     bool fifo, srtf, swf_gpus, json, help, version;
 };
 
@@ -22,15 +29,8 @@ struct config {
 static const struct opt options[] = {
     { "nodes", OPT_STR, O(nodes), NULL, "FILE|SPEC",
       "a CSV file (name, cpus, mem, gpus, gpu_model, leaf, spine, group), or '8x cpus=96,mem=768G,gpus=8'" },
-    { "reservations", OPT_U64, O(reservations), "16", "N",
-      "waiting jobs that hold a place in the future; 0: none" },
-    { "work", OPT_U64, O(work), "1000", "POINTS", "for half the expected GPU time" },
-    { "expansion", OPT_U64, O(expansion), "500", "POINTS",
-      "for twice the time of wait and run over the run" },
-    { "age", OPT_U64, O(age), "0", "POINTS", "for a day of waiting" },
-    { "patience", OPT_DURATION, O(patience_usec), "1d", "TIME",
-      "who has waited longer has a turn before others, the longest first; 0s: nobody" },
-    { "turns", OPT_U64, O(turns), "5", "PERCENT", "of the cluster that goes by turns" },
+    { "policy", OPT_STRV, O(policy), NULL, "KEY=VALUE|FILE",
+      "a knob of the scheduler, or what 'muster policy show -o json' printed; may be given several times" },
     { "fifo", OPT_BOOL, O(fifo), NULL, NULL, "in the order of submission, whatever the points" },
     { "srtf", OPT_BOOL, O(srtf), NULL, NULL,
       "the reference instead: shortest remaining time first, known beforehand, preempting for free" },
@@ -54,6 +54,10 @@ static void print_help(void)
            "Example:\n"
            "  muster-sim --nodes '8x cpus=96,gpus=8' --svg month.svg month.csv\n\nOptions:\n");
     opt_print_help(options, stdout);
+    printf("\nKnobs of --policy, with what they are if nothing is said:\n");
+    for (const struct policy_knob *k = policy_knobs; k->name; k++)
+        printf("  %s=%llu\n      %s\n", k->name, (unsigned long long)policy_get(&pass_default, k),
+            k->help);
 }
 
 static uint64_t clock_nsec(void)
@@ -85,29 +89,79 @@ static int write_jobs(const char *path, const struct book *b, const struct workl
     return fclose(f) == 0 ? 0 : err_sys(err, -errno, "cannot write '%s'", path);
 }
 
-static struct replay_options policy_of(const struct config *c)
-{
-    struct replay_options o = {
-        .pass = pass_default, .pass_usec = c->interval_usec, .srtf = c->srtf};
+/* --- the policy ----------------------------------------------------------------------------- */
 
-    o.pass.reservations = (uint32_t)MIN_OF(c->reservations, (uint64_t)PLAN_RESERVATIONS_MAX);
-    o.pass.order = (struct order_options){.work = (int32_t)MIN_OF(c->work, (uint64_t)1000000),
-        .expansion = (int32_t)MIN_OF(c->expansion, (uint64_t)1000000),
-        .age = (int32_t)MIN_OF(c->age, (uint64_t)1000000)};
-    o.pass.patience_usec = c->fifo ? 0 : c->patience_usec;
-    o.pass.turns_milli = (uint32_t)MIN_OF(c->turns, UINT64_C(100)) * 10;
-    if (c->fifo)
-        o.pass.order = (struct order_options){0};
-    return o;
+/* "patience=2d" is the knob "patience_usec". */
+static int set_knob(struct pass_options *o, const char *word, struct err *err)
+{
+    size_t len = strcspn(word, "=");
+    _cleanup_free_ char *key = xstrndup(word, len), *key_usec = xasprintf("%s_usec", key);
+    const struct policy_knob *k = policy_find(key), *time = policy_find(key_usec);
+    uint64_t value;
+    int r;
+
+    if (!k && !time)
+        return err_set(err, -EINVAL, "--policy: there is no knob '%s'; see --help", key);
+    if (k && str_to_u64(word + len + 1, UINT64_MAX, &value) < 0)
+        return err_set(err, -EINVAL, "--policy: '%s' must be a whole number", key);
+    r = k ? 0 : duration_parse(word + len + 1, &value, err);
+    return r < 0 ? err_prefix(err, "--policy: '%s'", key) : policy_set(o, k ? k : time, value, err);
+}
+
+static int read_policy(struct pass_options *o, const char *path, struct err *err)
+{
+    _cleanup_free_ char *text = NULL;
+    _cleanup_(json_decrefp) json_t *body = NULL;
+    const char *key;
+    json_t *value;
+    size_t len;
+    int r = fs_read(path, POLICY_FILE_MAX, &text, &len, err);
+
+    if (r == 0)
+        r = json_parse(text, len, POLICY_FILE_MAX, &body, err);
+    if (r < 0)
+        return err_prefix(err, "--policy");
+    json_object_foreach (body, key, value) {
+        const struct policy_knob *k = policy_find(key);
+
+        if (!k || !json_is_integer(value))
+            return err_set(err, -EINVAL, "--policy: '%s': there is no knob '%.60s'", path, key);
+        r = policy_set(o, k, (uint64_t)json_integer_value(value), err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int policy_of(const struct config *c, struct replay_options *ret, struct err *err)
+{
+    char **words = c->policy;
+    int r = 0;
+
+    *ret = (struct replay_options){
+        .pass = pass_default, .pass_usec = c->interval_usec, .srtf = c->srtf};
+    strv_for_each (word, words) {
+        r = strchr(*word, '=') ? set_knob(&ret->pass, *word, err)
+                               : read_policy(&ret->pass, *word, err);
+        if (r < 0)
+            return r;
+    }
+    if (c->fifo) {
+        ret->pass.order = (struct order_options){0};
+        ret->pass.patience_usec = 0;
+    }
+    return 0;
 }
 
 static int replay(const struct config *c, struct book *b, const struct workload *w, struct err *err)
 {
-    struct replay_options o = policy_of(c);
-    _cleanup_(replay_done) struct replay_result r;
+    struct replay_options o;
+    _cleanup_(replay_done) struct replay_result r = {0};
     struct report report;
-    int e = 0;
+    int e = policy_of(c, &o, err);
 
+    if (e < 0)
+        return e;
     replay_run(b, w, &o, clock_nsec, &r);
     report_make(b, w, &r, &report);
     if (c->json)
