@@ -5,8 +5,8 @@
  */
 #include "manager/api.h"
 
-#include "base/crash.h"
 #include "base/clock.h"
+#include "base/crash.h"
 #include "base/log.h"
 #include "base/strv.h"
 #include "manager/tokens.h"

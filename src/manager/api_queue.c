@@ -13,6 +13,9 @@ static bool may_name(const struct call *c, const struct session *s)
     return call_is_admin(c) || str_eq(s->owner, c->user->name);
 }
 
+#define QUEUE_DEFAULT 1000
+#define QUEUE_MAX 100000
+
 /* What is said of any session. */
 static json_t *brief_json(const struct call *c, const struct session *s)
 {
@@ -36,7 +39,7 @@ static json_t *waiting_json(const struct call *c, struct session *s)
     struct sched_reason why;
     int64_t priority = sched_factors(&c->m->sched, s->id, clock_real_usec(), &f);
 
-    pass_reason(c->m, s, &why);
+    sched_brief(&c->m->sched, s, &why);
     json_set_u64(o, "position", why.position);
     json_object_set_new(o, "priority", json_integer(priority));
     json_object_set_new(points, "work", json_integer(f.work));
@@ -62,18 +65,28 @@ static int by_position(const void *a, const void *b)
 void api_queue(struct call *c)
 {
     _cleanup_free_ json_t **list = xnew_array(json_t *, map_count(&c->m->sessions) + 1);
-    json_t *body = json_object(), *out = json_array();
+    json_t *body, *out = json_array();
+    uint64_t limit;
     size_t n = 0;
 
+    if (!call_query_u64(c, "limit", QUEUE_DEFAULT, QUEUE_MAX, &limit)) {
+        json_decref(out);
+        return;
+    }
     map_for_each (e, &c->m->sessions) {
         struct session *s = e->value;
         if (s->state == SESSION_PENDING)
             list[n++] = waiting_json(c, s);
     }
-    qsort(list, n, sizeof(*list), by_position);
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(out, list[i]);
+    qsort(list, n, sizeof(json_t *), by_position);
+    for (size_t i = 0; i < n; i++) {
+        if (i < limit)
+            json_array_append(out, list[i]);
+        json_decref(list[i]);
+    }
+    body = json_object();
     json_object_set_new(body, "queue", out);
+    json_set_u64(body, "waiting", n);
     json_set_u64(body, "pass", c->m->pass_count);
     api_set_time(body, "checked", c->m->pass_usec);
     reply_json(c, 200, body);

@@ -16,12 +16,13 @@
 static json_t *session_json(struct manager *m, struct session *s)
 {
     json_t *o = session_to_json_public(s);
-    uint64_t start;
+    struct sched_reason why;
 
     if (s->state != SESSION_PENDING)
         return o;
-    json_set_u64(o, "position", sched_position(&m->sched, s->id, &start));
-    api_set_time(o, "planned_start", start);
+    sched_brief(&m->sched, s, &why);
+    json_set_u64(o, "position", why.position);
+    api_set_time(o, "planned_start", why.start_usec);
     return o;
 }
 

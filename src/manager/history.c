@@ -1,3 +1,4 @@
+/* Reads the last sessions that ended, oldest first, so that newer ones win. Keeps nothing itself. */
 #include "manager/history.h"
 
 #include "base/json.h"

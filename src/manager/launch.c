@@ -222,7 +222,8 @@ static void set_reason(struct session *s, const char *code, const char *fmt, va_
 
 uint64_t launch_last_start(const struct session *s)
 {
-    return s->finish_usec > s->time_limit_usec ? s->finish_usec - s->time_limit_usec : s->finish_usec;
+    return s->finish_usec > s->time_limit_usec ? s->finish_usec - s->time_limit_usec
+                                               : s->finish_usec;
 }
 
 void launch_placed(struct manager *m, struct session *s)

@@ -1,3 +1,4 @@
+/* Owns the documents of kind "setting". What is refused changes nothing; what is taken is saved. */
 #include "manager/settings.h"
 
 #include "manager/launch.h"

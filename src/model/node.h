@@ -39,7 +39,8 @@ struct node {
     struct gpu *gpus;                    /* capacity.gpus of them; heap */
     char addr_mgmt[64], addr_fabric[64]; /* IP addresses */
     uint32_t fabric_mtu;
-    char leaf[NAME_MAX_LEN + 1], spine[NAME_MAX_LEN + 1]; /* its switch, and that one's; "" unknown */
+    char leaf[NAME_MAX_LEN + 1],
+        spine[NAME_MAX_LEN + 1]; /* its switch, and that one's; "" unknown */
     char boot_id[37];
     char version[32];   /* of its agent */
     uint64_t seen_usec; /* real time of the last word from it */

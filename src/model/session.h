@@ -22,7 +22,7 @@
 #define SESSION_SIZE_MAX 1000
 #define SESSION_NICE_MAX 100000
 #define SESSION_SWITCH_WAIT_USEC (300 * UINT64_C(1000000)) /* as Slurm's max_switch_wait */
-#define SESSION_COMMAND_MAX 4096 /* words */
+#define SESSION_COMMAND_MAX 4096                           /* words */
 #define SESSION_ENV_MAX 1024
 /* What a container may be told, with the image's and ours: an order for a node takes no more words,
  * and sshd no more variables, each in quotes. */
@@ -59,7 +59,7 @@ enum session_result {
 
 enum session_kind { KIND_DEBUG, KIND_TRAIN, KIND_COUNT };
 enum session_mode { MODE_SINGLE_NODE, MODE_MULTI_NODE, MODE_COUNT };
-enum session_on { ON_MAIN, ON_ALL, ON_COUNT }; /* where the command runs */
+enum session_on { ON_MAIN, ON_ALL, ON_COUNT };                         /* where the command runs */
 enum session_hold { HOLD_NONE, HOLD_USER, HOLD_OPERATOR, HOLD_COUNT }; /* who holds it back */
 enum session_on_failure { FAIL_STRICT, FAIL_TOLERANT, FAIL_COUNT };
 
@@ -96,9 +96,9 @@ struct session {
     enum session_on_failure on_failure;
     uint32_t switches;         /* leaf switches at most; 0: any number */
     uint64_t switch_wait_usec; /* so long it waits for that */
-    int nice;             /* points less than its priority would be; below 0: more */
-    uint64_t begin_usec;  /* real time: not started before; 0: at once */
-    uint64_t finish_usec; /* real time: over by then, or not started at all; 0: whenever */
+    int nice;                  /* points less than its priority would be; below 0: more */
+    uint64_t begin_usec;       /* real time: not started before; 0: at once */
+    uint64_t finish_usec;      /* real time: over by then, or not started at all; 0: whenever */
 
     /* What became of it */
     enum session_hold hold; /* pending: not looked at */

@@ -89,7 +89,8 @@ static int check_schedule(const struct session *s, struct err *err)
             SESSION_NICE_MAX, SESSION_NICE_MAX, s->nice);
     if (s->finish_usec && s->begin_usec + s->time_limit_usec > s->finish_usec)
         return err_set(err, -EINVAL,
-            "'finish_by' is before 'begin' and 'time_limit' together: it could not be over by then");
+            "'finish_by' is before 'begin' and 'time_limit' together: it could not be over by "
+            "then");
     return 0;
 }
 

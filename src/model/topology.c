@@ -1,3 +1,4 @@
+/* Reads a topology line by line into two maps. A text with a mistake anywhere gives nothing. */
 #include "model/topology.h"
 
 #include "base/strv.h"
@@ -92,7 +93,7 @@ static int parse_line(struct topology *t, const char *line, struct err *err)
     for (char *word; (word = strsep(&rest, " \t\r"));)
         if (*word)
             strv_push(&words, word);
-    return strv_len(words) == 0 ? 0 : parse_switch(t, words, err);
+    return words ? parse_switch(t, words, err) : 0;
 }
 
 int topology_parse(const char *text, struct topology *ret, struct err *err)

@@ -178,6 +178,14 @@ static uint32_t largest_now(
     return (uint32_t)MIN_OF(most, (uint64_t)s->size - 1);
 }
 
+void explain_words(const struct session *session, enum sched_code code, struct sched_reason *ret)
+{
+    bool by_operator = code == CODE_HELD && session->hold == HOLD_OPERATOR;
+
+    ret->code = code_words[code];
+    ret->slurm = by_operator ? "JobHeldAdmin" : slurm_words[code];
+}
+
 void explain_reason(struct place *p, const struct session *session, const struct shape *shape,
     enum sched_code code, struct sched_reason *ret)
 {
@@ -191,15 +199,12 @@ void explain_reason(struct place *p, const struct session *session, const struct
     }
     if (code == CODE_RESOURCES && shape->switches && total >= shape->size)
         code = CODE_SWITCHES;
-    ret->code = code_words[code];
-    ret->slurm = slurm_words[code];
+    explain_words(session, code, ret);
     switch (code) {
     case CODE_QUEUED:
         say(ret, "waits for the scheduler");
         break;
     case CODE_HELD:
-        if (session->hold == HOLD_OPERATOR)
-            ret->slurm = "JobHeldAdmin";
         say(ret, "held by %s; it is not looked at until it is released",
             session->hold == HOLD_OPERATOR ? "an operator" : "its owner");
         break;

@@ -27,6 +27,8 @@ struct census *explain_census(const struct book *b);
 enum sched_code explain_code(
     const struct census *c, const struct shape *shape, enum verdict verdict);
 
+/* Its words: code and slurm. */
+void explain_words(const struct session *session, enum sched_code code, struct sched_reason *ret);
 /* The text and numbers for a session whose job is of this shape; code is set. p: what is free. */
 void explain_reason(struct place *p, const struct session *session, const struct shape *shape,
     enum sched_code code, struct sched_reason *ret);

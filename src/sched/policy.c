@@ -1,3 +1,4 @@
+/* The table of knobs, and reading and writing a knob by its place in struct pass_options. */
 #include "sched/policy.h"
 
 #define O(member) offsetof(struct pass_options, member)

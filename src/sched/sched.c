@@ -200,34 +200,39 @@ void sched_result_done(struct sched_result *r)
     *r = (struct sched_result){0};
 }
 
-uint32_t sched_position(const struct sched *s, const char *id, uint64_t *ret_start)
+/* What the last pass has said of it; NULL: none has seen it waiting. */
+static const struct sched_note *note_of(const struct sched *s, const char *id)
 {
     uint32_t h = sched_job(s, id);
-    bool known = h != BOOK_NONE && s->notes[h].seen && s->book.jobs[h].state == JOB_WAITS;
 
-    *ret_start = known ? s->notes[h].start : 0;
-    return known ? s->notes[h].position : 0;
+    return h != BOOK_NONE && s->notes[h].seen && s->book.jobs[h].state == JOB_WAITS ? &s->notes[h]
+                                                                                    : NULL;
+}
+
+void sched_brief(const struct sched *s, const struct session *session, struct sched_reason *ret)
+{
+    const struct sched_note *n = note_of(s, session->id);
+
+    *ret = (struct sched_reason){0};
+    explain_words(session, n ? (enum sched_code)n->code : CODE_QUEUED, ret);
+    if (!n)
+        return;
+    ret->position = n->position;
+    ret->start_usec = n->start;
+    ret->blocker = n->blocker;
 }
 
 void sched_explain(struct sched *s, const struct session *session, struct sched_reason *ret)
 {
-    uint32_t h = sched_job(s, session->id);
-    const struct sched_note *n = h == BOOK_NONE ? NULL : &s->notes[h];
-    const struct book_job *j = h == BOOK_NONE ? NULL : &s->book.jobs[h];
+    const struct sched_note *n = note_of(s, session->id);
+    const struct shape *shape = n ? book_shape_of(&s->book, &s->book.jobs[n - s->notes]) : NULL;
 
-    *ret = (struct sched_reason){0};
+    sched_brief(s, session, ret);
     if (!s->has_after) {
         place_init(&s->after, &s->book);
         s->has_after = true;
     }
-    if (!n || !n->seen || j->state != JOB_WAITS) {
-        explain_reason(&s->after, session, NULL, CODE_QUEUED, ret);
-        return;
-    }
-    ret->position = n->position;
-    ret->start_usec = n->start;
-    ret->blocker = n->blocker;
-    explain_reason(&s->after, session, book_shape_of(&s->book, j), (enum sched_code)n->code, ret);
+    explain_reason(&s->after, session, shape, n ? (enum sched_code)n->code : CODE_QUEUED, ret);
 }
 
 int64_t sched_factors(

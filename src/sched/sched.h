@@ -94,9 +94,8 @@ void sched_session_remove(struct sched *s, const char *id);
 void sched_run(struct sched *s, uint64_t now_usec, struct sched_result *ret);
 void sched_result_done(struct sched_result *r);
 
-/* Its place in the queue, from 1; 0: not known. *ret_start: when it is planned to start; 0: not. */
-uint32_t sched_position(const struct sched *s, const char *id, uint64_t *ret_start);
-/* Of a session that waits. */
+/* Of a session that waits; brief: without text and largest, which take a look at all nodes. */
+void sched_brief(const struct sched *s, const struct session *session, struct sched_reason *ret);
 void sched_explain(struct sched *s, const struct session *session, struct sched_reason *ret);
 
 /* The points of a session that waits, and their sum. */

@@ -6,39 +6,32 @@
 #include "sim/workload.h"
 
 #define NODES_MAX 1000000
-#define DOMAINS_MAX 60000
 
 /* One node's fields into the book. */
 static int add_node(struct book *b, const struct fields *f, const char *name, struct err *err)
 {
     struct book_node n = {.name = (char *)name, .healthy = UINT64_MAX};
     const char *mem = fields_get(f, "mem"), *model = fields_get(f, "gpu_model");
-    uint64_t cpus = 0, gpus = 0, leaf = 0, spine = 0, group = 0;
+    uint64_t cpus = 0, gpus = 0;
     uint8_t number = 0;
     int r = fields_number(f, "cpus", 1000, 0, &cpus, err);
 
     if (r == 0)
         r = fields_number(f, "gpus", 1, 0, &gpus, err);
-    if (r == 0)
-        r = fields_number(f, "leaf", 1, 0, &leaf, err);
-    if (r == 0)
-        r = fields_number(f, "spine", 1, 0, &spine, err);
-    if (r == 0)
-        r = fields_number(f, "group", 1, 0, &group, err);
     if (r == 0 && mem[0])
         r = size_parse(mem, &n.mem, err);
     if (r < 0)
         return r;
-    if (gpus > SHAPE_GPUS_MAX || cpus > UINT32_MAX || MAX_OF(leaf, spine) > DOMAINS_MAX)
-        return err_set(
-            err, -ERANGE, "node '%.60s': cpus, gpus, leaf or spine are out of range", name);
+    if (gpus > SHAPE_GPUS_MAX || cpus > UINT32_MAX)
+        return err_set(err, -ERANGE, "node '%.60s': cpus or gpus are out of range", name);
+    if (book_switch(b, fields_get(f, "leaf"), &n.leaf) < 0 ||
+        book_switch(b, fields_get(f, "spine"), &n.spine) < 0)
+        return err_set(err, -ENOSPC, "there are more than %d switches", UINT16_MAX);
     if (gpus && book_model(b, model[0] ? model : "gpu", &number) < 0)
         return err_set(err, -ENOSPC, "there are more than %d GPU models", BOOK_MODELS_MAX);
     n.cpu_milli = (uint32_t)cpus;
     n.gpus = (uint32_t)gpus;
-    n.leaf = (uint16_t)leaf;
-    n.spine = (uint16_t)spine;
-    n.group = (uint32_t)group;
+    n.group = workload_group(b, fields_get(f, "group"));
     memset(n.model, number, sizeof(n.model));
     if (!mem[0])
         n.mem = INT64_MAX; /* not said: not what is short */

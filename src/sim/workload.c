@@ -24,6 +24,11 @@ struct reader {
 
 typedef int read_line_fn(struct reader *r, char *line, struct err *err);
 
+uint32_t workload_group(struct book *b, const char *name)
+{
+    return book_name(b, name[0] ? name : "default");
+}
+
 /* --- one job ------------------------------------------------------------------------------ */
 
 /* A job of more GPUs than a node has is a gang of whole nodes. */
@@ -84,6 +89,7 @@ static int csv_shape(struct reader *r, struct shape *s, struct err *err)
     s->gpu_milli = (uint32_t)(gpus > SHAPE_WHOLE ? gpus / SHAPE_WHOLE * SHAPE_WHOLE : gpus);
     s->size = (uint32_t)size;
     s->single_node = single != 0;
+    s->group = workload_group(r->book, fields_get(f, "group"));
     return 0;
 }
 
@@ -129,7 +135,7 @@ enum {
 static int swf_line(struct reader *r, char *line, struct err *err)
 {
     double v[18];
-    struct shape s = {.size = 1};
+    struct shape s = {.size = 1, .group = workload_group(r->book, "")};
     struct book_job job = {.limit = BOOK_FOREVER};
     char user[32], *at = line, *end;
     double procs;
@@ -235,7 +241,7 @@ static void sacct_shape(const struct fields *f, struct shape *s)
 
 static int sacct_line(struct reader *r, char *line, struct err *err UNUSED)
 {
-    struct shape s = {0};
+    struct shape s = {.group = workload_group(r->book, "")};
     struct book_job job = {.limit = BOOK_FOREVER};
     uint64_t submit, start, end;
 

@@ -2,13 +2,13 @@
  * What is replayed: the nodes of a cluster and the jobs that came to it. Readers of three forms of
  * job lists; which one a file is, its name and its first lines say.
  *
- *   CSV    the first line names the columns, in any order: submit, duration (seconds); size, cpus,
- *          mem, gpus (of each container; gpus=0.5 is a share), gpu_model, limit, estimate
- * (seconds), user, group, single_node, nice. Only submit and duration are needed. SWF    the
- * Standard Workload Format, 18 numbers a line (Feitelson et al.); processors are CPUs, or GPUs with
- * workload_options.swf_gpus. sacct  what `sacct --parsable2 --format=...` prints: User, Submit,
- * Start, End, Timelimit, and ReqTRES or ReqCPUS, ReqMem, ReqNodes; jobs without an end are left
- * out.
+ * - CSV: the first line names the columns, in any order: submit, duration (seconds); size, cpus,
+ *   mem, gpus (of each container; gpus=0.5 is a share), gpu_model, limit, estimate (seconds), user,
+ *   group, single_node, nice. Only submit and duration are needed.
+ * - SWF: the Standard Workload Format, 18 numbers a line (Feitelson et al.); processors are CPUs,
+ *   or GPUs with workload_options.swf_gpus.
+ * - sacct: what `sacct --parsable2 --format=...` prints: User, Submit, Start, End, Timelimit, and
+ *   ReqTRES or ReqCPUS, ReqMem, ReqNodes; jobs without an end are left out.
  */
 #ifndef SIM_WORKLOAD_H
 #define SIM_WORKLOAD_H
@@ -35,6 +35,8 @@ struct workload_options {
     uint32_t gpus_per_node; /* a job of more GPUs becomes a gang of whole nodes; 0: never */
 };
 
+/* The number of a group of nodes; "" is "default". */
+uint32_t workload_group(struct book *b, const char *name);
 /* Nodes from a CSV file (name, cpus, mem, gpus, gpu_model, leaf, spine, group), or from a text like
  * "8x cpus=96,mem=768G,gpus=8,gpu_model=v100". Into the book. */
 int workload_nodes(struct book *b, const char *text, struct err *err);

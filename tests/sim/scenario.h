@@ -2,8 +2,10 @@
  * A cluster and its queue as text, for tests of the scheduler:
  *
  *   # comment
- *   node n1 cpus=8 mem=32G gpus=4xh100 group=default leaf=l1 spine=s1 drained state=unreachable bad=2 used=1:4G:0+1
- *   session a size=4 cpus=2 mem=4G gpus=1 model=h100 mode=single-node group=default switches=2 nice=100
+ *   node n1 cpus=8 mem=32G gpus=4xh100 group=default drained state=unreachable bad=2 used=1:4G:0+1
+ *   node n2 leaf=l1 spine=s1 gpus=8xh100 numa=4 nvlink=2
+ *   session a size=4 cpus=2 mem=4G gpus=1 model=h100 mode=single-node group=default
+ *   session b switches=2 nice=100
  *
  * numa=4, nvlink=2: each so many GPUs share a NUMA domain, or are linked; behind gpus.
  * bad: indexes of unhealthy GPUs, used: CPUs, memory and GPUs that something else holds; "+"

@@ -108,7 +108,7 @@ static void check_row(uint64_t seed, size_t i, const struct what_if_row *row)
     struct world w;
     struct session other;
     struct sched_result r;
-    uint64_t start;
+    struct sched_reason why;
     bool started = false;
 
     make_world(&w, seed);
@@ -119,9 +119,9 @@ static void check_row(uint64_t seed, size_t i, const struct what_if_row *row)
     for (size_t k = 0; k < r.started_count; k++)
         started |= strcmp(r.started[k].session, "other") == 0;
     assert_int_equal(started, row->now);
-    (void)sched_position(&w.sched, "other", &start);
+    sched_brief(&w.sched, &other, &why);
     if (!started)
-        assert_int_equal(start, row->start_usec);
+        assert_int_equal(why.start_usec, row->start_usec);
     sched_result_done(&r);
     sched_done(&w.sched);
 }
@@ -129,15 +129,14 @@ static void check_row(uint64_t seed, size_t i, const struct what_if_row *row)
 static void check_session(const struct world *w, uint64_t seed, size_t i, size_t *rows)
 {
     struct what_if asked;
-    uint64_t planned;
+    struct sched_reason why;
 
-    if (!sched_position(&w->sched, w->sessions[i].id, &planned))
-        return;
+    sched_brief(&w->sched, &w->sessions[i], &why);
     if (!what_if_init(&asked, &w->sched, &w->sessions[i], NOW))
         return;
     what_if_run(&asked);
     for (uint32_t k = 0; k < asked.count; k++) {
-        assert_true(!planned || asked.rows[k].start_usec < planned);
+        assert_true(!why.start_usec || asked.rows[k].start_usec < why.start_usec);
         check_row(seed, i, &asked.rows[k]);
     }
     *rows += asked.count;

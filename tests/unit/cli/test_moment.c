@@ -38,7 +38,8 @@ static void a_date_is_local_and_a_zone_is_a_zone(void **state)
 
 static void anything_else_is_refused(void **state)
 {
-    static const char *const bad[] = {"", "30", "soon", "25:00", "2026-13-01", "2026-12-01T13", "18:00 or so"};
+    static const char *const bad[] = {
+        "", "30", "soon", "25:00", "2026-13-01", "2026-12-01T13", "18:00 or so"};
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct err err = ERR_INIT;

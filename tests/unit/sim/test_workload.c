@@ -148,8 +148,8 @@ static void an_empty_workload_is_refused(void **state)
 
 static void nodes_come_from_a_file_or_are_equal(void **state)
 {
-    _cleanup_free_ char *path = file(
-        "n.csv", "name,cpus,mem,gpus,gpu_model,leaf\nb,64,256G,8,h100,2\na,32,128G,0,,1\n");
+    _cleanup_free_ char *path = file("n.csv",
+        "name,cpus,mem,gpus,gpu_model,leaf,group\nb,64,256G,8,h100,l2,big\na,32,128G,0,,l1,\n");
     struct book b;
 
     book_init(&b);
@@ -157,12 +157,14 @@ static void nodes_come_from_a_file_or_are_equal(void **state)
     assert_int_equal(b.node_count, 2);
     assert_string_equal(b.nodes[0].name, "a"); /* by name */
     assert_int_equal(b.nodes[1].gpus, 8);
-    assert_int_equal(b.nodes[1].leaf, 2);
+    assert_int_not_equal(b.nodes[0].leaf, b.nodes[1].leaf);
+    assert_string_equal(book_text(&b, b.nodes[0].group), "default");
+    assert_string_equal(book_text(&b, b.nodes[1].group), "big");
     assert_works(workload_nodes(&b, "3x cpus=8,gpus=2,gpu_model=a100", &err));
     assert_int_equal(b.node_count, 5);
     assert_fails(workload_nodes(&b, "3x cpus", &err), -EINVAL, "'cpus' is not NAME=VALUE");
     assert_fails(workload_nodes(&b, "1x gpus=65", &err), -ERANGE,
-        "node 'n000001': cpus, gpus, leaf or spine are out of range");
+        "node 'n000001': cpus or gpus are out of range");
     book_done(&b);
 }
 

@@ -108,7 +108,8 @@ static void everything_can_be_said(void **state)
 static void what_the_scheduler_is_asked_for_is_read(void **state)
 {
     _cleanup_(session_freep) struct session *s = take(
-        "{\"image\": \"base\", \"nice\": -5, \"hold\": true, \"begin\": \"2026-12-24T18:00:00+09:00\", \"finish_by\": "
+        "{\"image\": \"base\", \"nice\": -5, \"hold\": true, \"begin\": "
+        "\"2026-12-24T18:00:00+09:00\", \"finish_by\": "
         "\"2026-12-25T00:00:00Z\", \"gpus\": 1, \"gpu_model\": \"A100|H100\"}");
 
     assert_int_equal(s->nice, -5);
