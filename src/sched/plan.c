@@ -74,7 +74,8 @@ void plan_init(struct plan *p, const struct book *b, uint64_t now_usec, uint32_t
         .book = b, .now = now_usec, .max = MIN_OF(reservations, (uint32_t)PLAN_RESERVATIONS_MAX)};
     p->list = xnew_array(struct reservation, p->max + 1);
     p->held = xnew_array(uint32_t, b->node_count + 1);
-    p->is_held = xnew_array(uint8_t, b->node_count + 1);
+    p->held_at = xnew_array(uint32_t, b->node_count + 1);
+    p->last_started = xnew_array(uint32_t, b->node_count + 1);
     p->saved = xnew_array(struct usage_node, b->node_count + 1);
     for (uint32_t i = 0; i < b->job_count; i++)
         if (b->jobs[i].state == JOB_RUNS)
@@ -96,15 +97,24 @@ void plan_done(struct plan *p)
     free(p->first);
     free(p->started);
     free(p->held);
-    free(p->is_held);
+    free(p->held_at);
+    free(p->last_started);
     free(p->saved);
 }
 
 void plan_started(struct plan *p, uint32_t job)
 {
+    const struct book_job *j = &p->book->jobs[job];
+    uint32_t size = p->book->shapes[j->shape].size;
+
     add_end(p, job);
-    p->started = xgrow(p->started, &p->started_cap, p->started_count + 1, sizeof(*p->started));
-    p->started[p->started_count++] = job;
+    p->started = xgrow(p->started, &p->started_cap, p->started_count + size, sizeof(*p->started));
+    for (uint32_t k = 0; k < size; k++) {
+        uint32_t *last = &p->last_started[j->shares[k].node];
+
+        p->started[p->started_count++] = (struct plan_started){{job_end(p, job), job, k}, *last};
+        *last = p->started_count;
+    }
 }
 
 /* --- what a node has for a whole time ------------------------------------------------------ */
@@ -114,23 +124,21 @@ static const struct shape *shape_of(const struct plan *p, uint32_t job)
     return book_shape_of(p->book, &p->book->jobs[job]);
 }
 
+static void give_if_ended(const struct plan *p, const struct plan_node_end *e,
+    const struct book_node *of, uint64_t at, struct usage_node *u)
+{
+    if (e->at <= at)
+        usage_node_add(u, of, shape_of(p, e->job), &p->book->jobs[e->job].shares[e->share], 1);
+}
+
 static void give_ended(const struct plan *p, uint32_t node, uint64_t at, struct usage_node *u)
 {
     const struct book_node *of = &p->book->nodes[node];
 
-    for (uint32_t i = p->first[node]; i < p->first[node + 1]; i++) {
-        const struct plan_node_end *e = &p->node_ends[i];
-
-        if (e->at <= at)
-            usage_node_add(u, of, shape_of(p, e->job), &p->book->jobs[e->job].shares[e->share], 1);
-    }
-    for (uint32_t i = 0; i < p->started_count; i++) {
-        const struct book_job *j = &p->book->jobs[p->started[i]];
-
-        for (uint32_t k = 0; k < p->book->shapes[j->shape].size; k++)
-            if (j->shares[k].node == node && job_end(p, p->started[i]) <= at)
-                usage_node_add(u, of, &p->book->shapes[j->shape], &j->shares[k], 1);
-    }
+    for (uint32_t i = p->first[node]; i < p->first[node + 1]; i++)
+        give_if_ended(p, &p->node_ends[i], of, at, u);
+    for (uint32_t i = p->last_started[node]; i; i = p->started[i - 1].next)
+        give_if_ended(p, &p->started[i - 1].end, of, at, u);
 }
 
 static void take_reserved(const struct plan *p, uint32_t node, uint64_t at, struct usage_node *u)
@@ -183,10 +191,10 @@ static void hold_nodes(struct plan *p, const struct reservation *r)
     for (uint32_t k = 0; k < size; k++) {
         uint32_t node = r->shares[k].node;
 
-        if (p->is_held[node])
+        if (p->held_at[node])
             continue;
-        p->is_held[node] = 1;
         p->held[p->held_count++] = node;
+        p->held_at[node] = p->held_count;
     }
 }
 
@@ -221,6 +229,18 @@ static void view_now(struct plan *p, struct place *now, uint64_t end)
     }
     p->viewed = true;
     p->view_end = end;
+}
+
+/* What was placed in the view is taken from what is free, too. The view stays: at all times that it
+ * has seen, the job that it was made for still runs. */
+static void view_placed(struct plan *p, const struct shape *s, const struct book_share *shares)
+{
+    for (uint32_t i = 0; i < s->size; i++) {
+        uint32_t node = shares[i].node, at = p->held_at[node];
+
+        if (at)
+            usage_node_add(&p->saved[at - 1], &p->book->nodes[node], s, &shares[i], -1);
+    }
 }
 
 /* --- now ----------------------------------------------------------------------------------- */
@@ -272,11 +292,7 @@ int plan_place(struct plan *p, struct place *now, uint32_t job, struct book_shar
 
     view_now(p, now, end);
     if (place_planned(now, j, s, shares) || place_job(now, s, shares)) {
-        /* Taken from the view: it is taken from what is free instead. */
-        view_release(p, now);
-        for (uint32_t i = 0; i < s->size; i++)
-            if (p->is_held[shares[i].node])
-                place_take(now, s, &shares[i]);
+        view_placed(p, s, shares);
         return 0;
     }
     if (p->count == 0)
@@ -355,7 +371,7 @@ static void pass_ends(struct walk *w, uint64_t at)
         const struct shape *s = book_shape_of(p->book, j);
 
         for (uint32_t i = 0; i < s->size; i++) {
-            if (j->shares[i].node == BOOK_NONE || p->is_held[j->shares[i].node])
+            if (j->shares[i].node == BOOK_NONE || p->held_at[j->shares[i].node])
                 continue;
             place_give(&w->future, s, &j->shares[i]);
             count_node(w, j->shares[i].node);

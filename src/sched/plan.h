@@ -29,6 +29,11 @@ struct plan_node_end { /* of one share */
     uint32_t job, share;
 };
 
+struct plan_started { /* the same, of a job started in this pass */
+    struct plan_node_end end;
+    uint32_t next; /* on this node, one more than its place in the list; 0: none */
+};
+
 struct plan {
     const struct book *book;
     uint64_t now;
@@ -43,14 +48,15 @@ struct plan {
     /* What running jobs give back, by node: those of node n from first[n] to first[n + 1]. */
     struct plan_node_end *node_ends;
     uint32_t *first;
-    uint32_t *started; /* jobs started in this pass, which are not there */
+    struct plan_started *started; /* in this pass, which are not there */
+    uint32_t *last_started;       /* of each node: the head of its chain */
     uint32_t started_count;
     size_t started_cap;
 
     /* Nodes that reservations have shares on, and what they have free but for the view. */
     uint32_t *held;
     uint32_t held_count;
-    uint8_t *is_held;
+    uint32_t *held_at; /* of each node: one more than its place in held; 0: not there */
     struct usage_node *saved; /* by place in held */
     bool viewed;
     uint64_t view_end;

@@ -360,7 +360,7 @@ static void run_peer(const struct book *b, bool known, struct times *times)
 static void measure_queue(struct world *w, uint32_t repeats)
 {
     struct times first = {0}, same = {0}, next = {0};
-    size_t started;
+    size_t started = 0;
 
     for (uint32_t i = 0; i < repeats; i++) {
         if (i)
