@@ -1,12 +1,17 @@
 #!/usr/bin/python3
-"""Runs the benchmarks and writes docs/benchmarks.md: ./run bench [NAME]...
+"""Runs the benchmarks and writes docs/benchmarks.md: ./run bench [--traces FOLDER] [NAME]...
 
 A benchmark is a file bench_NAME.py here with a docstring, whose first line is its heading, and a
 function `measure(report)` that says what it saw with report.line(text) and report.table(head, rows).
 Its section stands between markers of its name; the others stay as they are. It runs programs of
 build/ (optimised, no sanitizer) and names the machine and the command, so that a figure can be had
-again.
+again. What a benchmark needs and does not have, report.leave_out(text) says: its section stays as it
+is, and the others go on.
+
+FOLDER (or $MUSTER_TRACES) has published traces, which this repository does not carry: bench_traces.py
+says which. report.traces is that folder, or None.
 """
+import argparse
 import importlib
 import os
 import platform
@@ -25,9 +30,18 @@ Written by `./run bench`; each section names the machine, the revision and the c
 """
 
 
+class LeftOut(Exception):
+    pass
+
+
 class Report:
-    def __init__(self):
+    def __init__(self, traces=None):
         self.lines = []
+        self.traces = traces
+        self.command = ""  # what stands behind the name in the command
+
+    def leave_out(self, text):
+        raise LeftOut(text)
 
     def line(self, text=""):
         self.lines.append(text)
@@ -64,31 +78,45 @@ def replace_section(page, name, body):
     return page.rstrip("\n") + "\n\n" + section
 
 
-def run(name):
+def run(name, traces):
+    """Whether it was measured."""
     module = importlib.import_module(f"bench_{name}")
-    report = Report()
+    report = Report(traces)
     title = (module.__doc__ or name).strip().splitlines()[0].rstrip(".")
     load = os.getloadavg()[0]
     print(f"=== {title} ===")
     start = time.monotonic()
-    module.measure(report)
-    head = (f"## {title}\n\n`./run bench {name}` at {revision()}, {time.strftime('%Y-%m-%d')}, "
+    try:
+        module.measure(report)
+    except LeftOut as why:
+        print(f"left out: {why}", file=sys.stderr)
+        return False
+    head = (f"## {title}\n\n`./run bench {name}{report.command}` at {revision()}, {time.strftime('%Y-%m-%d')}, "
             f"{time.monotonic() - start:.0f} s; {machine()}; load before: {load:.1f}\n\n")
     page = PAGE.read_text() if PAGE.exists() else HEAD
     PAGE.write_text(replace_section(page, name, head + "\n".join(report.lines)))
+    return True
 
 
-def main(names):
+def main():
     known = sorted(p.stem[len("bench_"):] for p in HERE.glob("bench_*.py"))
-    for name in names or known:
+    parser = argparse.ArgumentParser(prog="./run bench", description="Measure, and write docs/benchmarks.md.")
+    parser.add_argument("--traces", metavar="FOLDER", default=os.environ.get("MUSTER_TRACES"),
+                        help="published traces; also $MUSTER_TRACES")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(known)}; else all")
+    args = parser.parse_args()
+    for name in args.names:
         if name not in known:
             sys.exit(f"bench: there is no '{name}'; there are: {', '.join(known)}")
+    if args.traces and not Path(args.traces).is_dir():
+        sys.exit(f"bench: the folder of traces '{args.traces}' is not there")
     os.environ.setdefault("MUSTER_BUILD", str(ROOT / "build"))
     os.environ.setdefault("MUSTER_GUEST", str(ROOT / "build/guest"))
     sys.path[:0] = [str(HERE), str(ROOT / "tests/system")]
-    for name in names or known:
-        run(name)
+    traces = Path(args.traces).resolve() if args.traces else None
+    measured = [run(name, traces) for name in args.names or known]
+    sys.exit(0 if any(measured) else 1)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
