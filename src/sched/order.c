@@ -1,6 +1,8 @@
 /* Priorities, in whole numbers: the same book gives the same order on any machine. */
 #include "sched/order.h"
 
+#include "sched/sort.h"
+
 #define SECOND UINT64_C(1000000)
 #define DAY (86400 * SECOND)
 #define CPUS_FOR_A_GPU 8
@@ -56,37 +58,37 @@ int64_t order_priority(const struct book *b, const struct book_job *j,
     return (int64_t)f.work + f.expansion + f.age + f.nice;
 }
 
-struct keyed {
-    int64_t priority;
-    uint64_t num;
-    uint32_t job;
-};
-
-static int by_priority(const void *a, const void *b)
+/* Greater priorities first. */
+static uint64_t key_of(int64_t priority)
 {
-    const struct keyed *x = a, *y = b;
-
-    if (x->priority != y->priority)
-        return x->priority > y->priority ? -1 : 1;
-    return x->num < y->num ? -1 : x->num > y->num;
+    return (uint64_t)INT64_MAX - (uint64_t)priority;
 }
 
 uint32_t *order_jobs(
     const struct book *b, const struct order_options *o, uint64_t now_usec, uint32_t *ret_count)
 {
-    _cleanup_free_ struct keyed *keys = xnew_array(struct keyed, b->waiting);
+    _cleanup_free_ struct sort_item *items = xnew_array(struct sort_item, b->waiting);
+    _cleanup_free_ uint64_t *keys = xnew_array(uint64_t, b->waiting);
     uint32_t *jobs = xnew_array(uint32_t, b->waiting), n = 0;
 
     book_for_each_job(i, b)
     {
         const struct book_job *j = &b->jobs[i];
 
-        if (j->state == JOB_WAITS)
-            keys[n++] = (struct keyed){order_priority(b, j, o, now_usec, NULL), j->num, i};
+        if (j->state != JOB_WAITS)
+            continue;
+        jobs[n] = i;
+        keys[n] = key_of(order_priority(b, j, o, now_usec, NULL));
+        items[n] = (struct sort_item){j->num, n};
+        n++;
     }
-    qsort(keys, n, sizeof(*keys), by_priority);
+    /* By number, then by priority, where equals stay in the order of their numbers. */
+    sort_items(items, n);
     for (uint32_t i = 0; i < n; i++)
-        jobs[i] = keys[i].job;
+        items[i] = (struct sort_item){keys[items[i].value], jobs[items[i].value]};
+    sort_items(items, n);
+    for (uint32_t i = 0; i < n; i++)
+        jobs[i] = items[i].value;
     *ret_count = n;
     return jobs;
 }

@@ -33,7 +33,7 @@ static void add_end(struct plan *p, uint32_t job)
     if (at == BOOK_FOREVER)
         return;
     p->ends = xgrow(p->ends, &p->end_cap, p->end_count + 1, sizeof(*p->ends));
-    p->ends[p->end_count++] = (struct plan_end){at, job};
+    p->ends[p->end_count++] = (struct sort_item){at, job};
     p->sorted = false;
 }
 
@@ -46,7 +46,7 @@ static void index_nodes(struct plan *p)
     p->first = xnew_array(uint32_t, b->node_count + 2);
     for (int fill = 0; fill < 2; fill++) {
         for (uint32_t e = 0; e < p->end_count; e++) {
-            const struct book_job *j = &b->jobs[p->ends[e].job];
+            const struct book_job *j = &b->jobs[p->ends[e].value];
 
             for (uint32_t k = 0; k < b->shapes[j->shape].size; k++) {
                 uint32_t node = j->shares[k].node;
@@ -55,7 +55,7 @@ static void index_nodes(struct plan *p)
                     continue;
                 if (fill)
                     p->node_ends[p->first[node + 1]++] = (struct plan_node_end){
-                        p->ends[e].at, p->ends[e].job, k};
+                        p->ends[e].key, p->ends[e].value, k};
                 else
                     p->first[node + 2]++, total++;
             }
@@ -317,15 +317,6 @@ struct walk {
     uint32_t next;  /* end that comes next */
 };
 
-static int by_time(const void *a, const void *b)
-{
-    const struct plan_end *x = a, *y = b;
-
-    if (x->at != y->at)
-        return x->at < y->at ? -1 : 1;
-    return x->job < y->job ? -1 : x->job > y->job;
-}
-
 static void count_node(struct walk *w, uint32_t node)
 {
     const struct shape *s = w->shape;
@@ -350,8 +341,8 @@ static void walk_init(struct walk *w, struct plan *p, struct place *now, const s
     w->fits = xnew_array(uint32_t, p->book->node_count);
     for (uint32_t i = 0; i < p->book->node_count; i++)
         count_node(w, i);
-    if (!p->sorted && p->end_count > 0)
-        qsort(p->ends, p->end_count, sizeof(*p->ends), by_time);
+    if (!p->sorted)
+        sort_items(p->ends, p->end_count);
     p->sorted = true;
 }
 
@@ -366,8 +357,8 @@ static void pass_ends(struct walk *w, uint64_t at)
 {
     const struct plan *p = w->plan;
 
-    while (w->next < p->end_count && p->ends[w->next].at <= at) {
-        const struct book_job *j = &p->book->jobs[p->ends[w->next++].job];
+    while (w->next < p->end_count && p->ends[w->next].key <= at) {
+        const struct book_job *j = &p->book->jobs[p->ends[w->next++].value];
         const struct shape *s = book_shape_of(p->book, j);
 
         for (uint32_t i = 0; i < s->size; i++) {
@@ -397,7 +388,7 @@ static void view_then(struct walk *w, uint64_t at, uint64_t end)
 static uint64_t next_time(const struct walk *w, uint64_t after)
 {
     const struct plan *p = w->plan;
-    uint64_t at = w->next < p->end_count ? p->ends[w->next].at : BOOK_FOREVER;
+    uint64_t at = w->next < p->end_count ? p->ends[w->next].key : BOOK_FOREVER;
 
     if (p->back_at > after)
         at = MIN_OF(at, p->back_at);

@@ -10,6 +10,7 @@
 #define SCHED_PLAN_H
 
 #include "sched/place.h"
+#include "sched/sort.h"
 
 #define PLAN_RESERVATIONS_MAX 1000
 
@@ -17,11 +18,6 @@ struct reservation {
     uint32_t job;
     uint64_t start, end;       /* usec; end BOOK_FOREVER: no limit */
     struct book_share *shares; /* of the job's shape's size; heap */
-};
-
-struct plan_end { /* of a running job; those without a limit are not there */
-    uint64_t at;
-    uint32_t job;
 };
 
 struct plan_node_end { /* of one share */
@@ -37,7 +33,7 @@ struct plan_started { /* the same, of a job started in this pass */
 struct plan {
     const struct book *book;
     uint64_t now;
-    struct plan_end *ends;
+    struct sort_item *ends; /* when each running job ends; those without a limit are not there */
     uint32_t end_count;
     size_t end_cap;
     bool sorted;              /* ends, by time */
