@@ -511,6 +511,7 @@ bool place_job(struct place *p, const struct shape *s, struct book_share *shares
     uint64_t total;
     uint32_t n = place_scan(p, s, &total), at;
 
+    p->room = total;
     if (total < s->size)
         return false;
     at = cheapest(p, n, s, s->size);

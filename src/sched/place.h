@@ -41,6 +41,7 @@ struct place {
     bool owns_costs;
     bool later;       /* nodes that are away count, too */
     uint32_t domains; /* one more than the highest number of a leaf or spine */
+    uint64_t room;    /* containers that the last place_job that failed had room for */
     uint64_t scanned; /* nodes looked at, for benchmarks */
 };
 

@@ -245,23 +245,36 @@ static void view_placed(struct plan *p, const struct shape *s, const struct book
 
 /* --- now ----------------------------------------------------------------------------------- */
 
-static bool has_room(struct place *p, const struct shape *s, struct book_share *shares)
+/* Is there a place without reservations, for one that sums do not tell of? The view is gone then. */
+static bool has_place(
+    struct plan *p, struct place *now, const struct shape *s, struct book_share *shares)
 {
-    uint64_t total;
-    uint32_t n;
+    bool room;
 
-    if (s->switches) { /* sums do not say */
-        bool room = place_job(p, s, shares);
+    view_release(p, now);
+    room = place_job(now, s, shares);
+    for (uint32_t i = 0; room && i < s->size; i++)
+        place_give(now, s, &shares[i]);
+    return room;
+}
 
-        for (uint32_t i = 0; room && i < s->size; i++)
-            place_give(p, s, &shares[i]);
-        return room;
-    }
-    n = place_scan(p, s, &total);
-    for (uint32_t i = 0; s->single_node && i < n; i++)
-        if (p->list[i].fits >= s->size)
+/* It was not placed in the view. Would it have been without reservations? */
+static bool has_room(const struct plan *p, const struct place *now, const struct shape *s)
+{
+    uint64_t room = now->room;
+
+    for (uint32_t i = 0; i < p->held_count; i++) {
+        uint32_t node = p->held[i], fits;
+
+        if (!usage_may(p->book, node, s, now->later))
+            continue;
+        fits = usage_node_fits(&p->saved[i], &p->book->nodes[node], s);
+        if (s->single_node && fits >= s->size)
             return true;
-    return !s->single_node && total >= s->size;
+        room += fits;
+        room -= usage_fits(&now->usage, node, s);
+    }
+    return !s->single_node && room >= s->size;
 }
 
 /* Where it was planned, for others are planned around that. */
@@ -297,8 +310,7 @@ int plan_place(struct plan *p, struct place *now, uint32_t job, struct book_shar
     }
     if (p->count == 0)
         return -ENOSPC;
-    view_release(p, now);
-    if (!has_room(now, s, shares))
+    if (s->switches ? !has_place(p, now, s, shares) : !has_room(p, now, s))
         return -ENOSPC;
     *ret_blocker = first_blocker(p, end);
     return -EAGAIN;

@@ -90,9 +90,9 @@ static uint32_t gpu_fits(
     return count / shape_gpus(s);
 }
 
-uint32_t usage_fits(const struct usage *u, uint32_t node, const struct shape *s)
+uint32_t usage_node_fits(
+    const struct usage_node *n, const struct book_node *of, const struct shape *s)
 {
-    const struct usage_node *n = &u->nodes[node];
     uint64_t fits = s->size;
 
     if (n->cpu_milli < 0 || n->mem < 0)
@@ -102,8 +102,13 @@ uint32_t usage_fits(const struct usage *u, uint32_t node, const struct shape *s)
     if (s->mem)
         fits = MIN_OF(fits, (uint64_t)n->mem / s->mem);
     if (fits && s->gpu_milli)
-        fits = MIN_OF(fits, gpu_fits(&u->book->nodes[node], n, s));
+        fits = MIN_OF(fits, gpu_fits(of, n, s));
     return (uint32_t)fits;
+}
+
+uint32_t usage_fits(const struct usage *u, uint32_t node, const struct shape *s)
+{
+    return usage_node_fits(&u->nodes[node], &u->book->nodes[node], s);
 }
 
 /* The fullest GPU that has room for a part: what is whole stays whole. */

@@ -31,6 +31,8 @@ void usage_copy(struct usage *to, const struct usage *from); /* to: of the same 
 bool usage_may(const struct book *b, uint32_t node, const struct shape *s, bool later);
 /* Containers of the shape for which there is room on the node; at most the shape's size. */
 uint32_t usage_fits(const struct usage *u, uint32_t node, const struct shape *s);
+uint32_t usage_node_fits(
+    const struct usage_node *n, const struct book_node *of, const struct shape *s);
 /* GPUs for one more container, for which there is room; any that suit. 0 when it asks for none. */
 uint64_t usage_gpus(const struct usage *u, uint32_t node, const struct shape *s);
 /* The same number of them, near to each other: by NVLink, then in one NUMA domain; in the
