@@ -78,9 +78,22 @@ void frag_mix_init(struct frag_mix *mix, const struct book *b)
     fill_scarcity(mix, b);
 }
 
+/* What is free of GPUs that are taken in part. */
+struct parts {
+    uint32_t milli[SHAPE_GPUS_MAX], count;
+};
+
+static void find_parts(const struct book_node *of, const struct usage_node *n, struct parts *ret)
+{
+    ret->count = 0;
+    for (uint32_t i = 0; n->part > 0 && i < of->gpus; i++)
+        if (n->gpu[i] > 0 && n->gpu[i] < SHAPE_WHOLE)
+            ret->milli[ret->count++] = (uint32_t)n->gpu[i];
+}
+
 /* Milli-GPUs free on the node that a container of this kind cannot use. */
-static uint32_t unusable(
-    const struct frag_kind *k, const struct book_node *of, const struct usage_node *n)
+static uint32_t unusable(const struct frag_kind *k, const struct book_node *of,
+    const struct usage_node *n, const struct parts *parts)
 {
     uint32_t lost = 0;
 
@@ -90,9 +103,9 @@ static uint32_t unusable(
     if (k->gpu_milli >= SHAPE_WHOLE)
         return n->whole < k->gpu_milli / SHAPE_WHOLE ? n->free_milli
                                                      : n->free_milli - n->whole * SHAPE_WHOLE;
-    for (uint32_t i = 0; i < of->gpus; i++)
-        if (n->gpu[i] > 0 && (uint32_t)n->gpu[i] < k->gpu_milli)
-            lost += (uint32_t)n->gpu[i];
+    for (uint32_t i = 0; i < parts->count; i++)
+        if (parts->milli[i] < k->gpu_milli)
+            lost += parts->milli[i];
     return lost;
 }
 
@@ -101,11 +114,13 @@ uint64_t frag_of(const struct frag_mix *mix, const struct usage *u, uint32_t nod
     const struct book_node *of = &u->book->nodes[node];
     const struct usage_node *n = &u->nodes[node];
     uint64_t sum = 0, with_gpus = 0;
+    struct parts parts;
 
     if (n->free_milli == 0 || mix->weight == 0)
         return 0;
+    find_parts(of, n, &parts);
     for (uint32_t i = 0; i < mix->count; i++) {
-        sum += (uint64_t)mix->kinds[i].weight * unusable(&mix->kinds[i], of, n);
+        sum += (uint64_t)mix->kinds[i].weight * unusable(&mix->kinds[i], of, n, &parts);
         with_gpus += mix->kinds[i].weight;
     }
     /* Work without GPUs can use none of them. */
