@@ -39,13 +39,16 @@ void place_init(struct place *p, const struct book *b)
 void place_copy(struct place *to, const struct place *from, bool later)
 {
     const struct book *b = from->book;
+    struct place old = *to;
 
     *to = *from;
-    to->usage.nodes = NULL;
+    to->usage = old.usage;
     usage_copy(&to->usage, &from->usage);
-    to->blocks = xmemdup(from->blocks, block_count(b) * sizeof(*from->blocks));
-    to->list = xnew_array(struct place_candidate, b->node_count);
-    to->states = xmemdup(from->states, b->node_count * sizeof(*from->states));
+    to->blocks = old.blocks ? old.blocks : xnew_array(struct place_block, block_count(b));
+    to->list = old.list ? old.list : xnew_array(struct place_candidate, b->node_count);
+    to->states = old.states ? old.states : xnew_array(uint64_t, b->node_count);
+    memcpy(to->blocks, from->blocks, block_count(b) * sizeof(*from->blocks));
+    memcpy(to->states, from->states, b->node_count * sizeof(*from->states));
     to->later = later;
     for (uint32_t i = 0; later && i < block_count(b); i++)
         to->blocks[i].stale = true;

@@ -48,7 +48,7 @@ struct place {
 /* What is free now; changes as jobs are placed. */
 void place_init(struct place *p, const struct book *b);
 /* The same, to be changed apart; gone before the one that it is from. later: nodes that are away
- * take work there, since they will be back. */
+ * take work there, since they will be back. to: zero, or an earlier copy of the same. */
 void place_copy(struct place *to, const struct place *from, bool later);
 void place_done(struct place *p);
 

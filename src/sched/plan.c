@@ -76,7 +76,6 @@ void plan_init(struct plan *p, const struct book *b, uint64_t now_usec, uint32_t
     p->held = xnew_array(uint32_t, b->node_count + 1);
     p->held_at = xnew_array(uint32_t, b->node_count + 1);
     p->last_started = xnew_array(uint32_t, b->node_count + 1);
-    p->saved = xnew_array(struct usage_node, b->node_count + 1);
     for (uint32_t i = 0; i < b->job_count; i++)
         if (b->jobs[i].state == JOB_RUNS)
             add_end(p, i);
@@ -100,6 +99,7 @@ void plan_done(struct plan *p)
     free(p->held_at);
     free(p->last_started);
     free(p->saved);
+    place_done(&p->future);
 }
 
 void plan_started(struct plan *p, uint32_t job)
@@ -220,6 +220,7 @@ static void view_now(struct plan *p, struct place *now, uint64_t end)
     if (p->viewed && !is_between(p, p->view_end, end))
         return;
     view_release(p, now);
+    p->saved = xgrow(p->saved, &p->saved_cap, p->held_count, sizeof(*p->saved));
     for (uint32_t i = 0; i < p->held_count; i++) {
         struct usage_node least;
 
@@ -321,7 +322,7 @@ int plan_place(struct plan *p, struct place *now, uint32_t job, struct book_shar
 struct walk {
     struct plan *plan;
     const struct place *now;
-    struct place future;
+    struct place *future;
     const struct shape *shape;
     uint32_t *fits; /* of each node */
     uint64_t total; /* containers that there is room for */
@@ -336,9 +337,7 @@ static void count_node(struct walk *w, uint32_t node)
 
     if (node == BOOK_NONE)
         return;
-    fits = usage_may(w->plan->book, node, s, w->future.later)
-        ? usage_fits(&w->future.usage, node, s)
-        : 0;
+    fits = usage_may(w->plan->book, node, s, w->future->later) ? usage_fits(&w->future->usage, node, s) : 0;
     w->total += fits;
     w->total -= w->fits[node];
     w->hosts += fits >= s->size;
@@ -348,11 +347,18 @@ static void count_node(struct walk *w, uint32_t node)
 
 static void walk_init(struct walk *w, struct plan *p, struct place *now, const struct shape *s)
 {
-    *w = (struct walk){.plan = p, .now = now, .shape = s};
-    place_copy(&w->future, now, p->back_at != BOOK_FOREVER);
+    uint32_t count;
+
+    *w = (struct walk){.plan = p, .now = now, .future = &p->future, .shape = s};
+    place_copy(w->future, now, p->back_at != BOOK_FOREVER);
     w->fits = xnew_array(uint32_t, p->book->node_count);
-    for (uint32_t i = 0; i < p->book->node_count; i++)
-        count_node(w, i);
+    count = place_scan(w->future, s, &w->total);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct place_candidate *c = &w->future->list[i];
+
+        w->fits[c->node] = c->fits;
+        w->hosts += c->fits >= s->size;
+    }
     if (!p->sorted)
         sort_items(p->ends, p->end_count);
     p->sorted = true;
@@ -360,7 +366,6 @@ static void walk_init(struct walk *w, struct plan *p, struct place *now, const s
 
 static void walk_done(struct walk *w)
 {
-    place_done(&w->future);
     free(w->fits);
 }
 
@@ -376,7 +381,7 @@ static void pass_ends(struct walk *w, uint64_t at)
         for (uint32_t i = 0; i < s->size; i++) {
             if (j->shares[i].node == BOOK_NONE || p->held_at[j->shares[i].node])
                 continue;
-            place_give(&w->future, s, &j->shares[i]);
+            place_give(w->future, s, &j->shares[i]);
             count_node(w, j->shares[i].node);
         }
     }
@@ -391,7 +396,7 @@ static void view_then(struct walk *w, uint64_t at, uint64_t end)
         uint32_t node = p->held[i];
         struct usage_node least = least_free(p, node, &w->now->usage.nodes[node], at, end);
 
-        place_set(&w->future, node, &least);
+        place_set(w->future, node, &least);
         count_node(w, node);
     }
 }
@@ -420,9 +425,9 @@ static bool may_fit(const struct walk *w)
 static bool place_then(
     struct walk *w, const struct book_job *j, uint64_t at, struct book_share *shares)
 {
-    if (j->started == at && place_planned(&w->future, j, w->shape, shares))
+    if (j->started == at && place_planned(w->future, j, w->shape, shares))
         return true;
-    return place_job(&w->future, w->shape, shares);
+    return place_job(w->future, w->shape, shares);
 }
 
 bool plan_reserve(struct plan *p, struct place *now, uint32_t job)

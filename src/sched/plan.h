@@ -54,6 +54,8 @@ struct plan {
     uint32_t held_count;
     uint32_t *held_at; /* of each node: one more than its place in held; 0: not there */
     struct usage_node *saved; /* by place in held */
+    size_t saved_cap;
+    struct place future; /* of the last walk: memory for the next one */
     bool viewed;
     uint64_t view_end;
 };
