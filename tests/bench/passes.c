@@ -188,8 +188,10 @@ static void fill(struct world *w)
         const struct shape *s = book_shape_of(b, &b->jobs[h]);
         uint32_t may = (uint32_t)(w->session.time_limit_usec / SECOND);
 
-        if (++since % MIX_EVERY == 1)
-            frag_mix_init(&p.mix, b);
+        if (++since % MIX_EVERY == 0) {
+            place_done(&p);
+            place_init(&p, b);
+        }
         if (w->containers + s->size > most || !place_job(&p, s, shares)) {
             sched_session_remove(&w->sched, w->session.id);
             misses++;
