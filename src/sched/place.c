@@ -4,6 +4,8 @@
  */
 #include "sched/place.h"
 
+#include "sched/place_internal.h"
+
 /* Costs that are cached: for so many shapes on each node, in powers of two. */
 #define COSTS_PER_NODE 16
 #define COSTS_MIN 64u
@@ -29,6 +31,7 @@ void place_init(struct place *p, const struct book *b)
         p->cost_mask *= 2;
     p->costs = xnew_array(struct place_cost, p->cost_mask--);
     p->owns_costs = true;
+    p->ranks = place_ranks_new(b);
     p->domains = 1;
     for (uint32_t i = 0; i < b->node_count; i++)
         p->domains = MAX_OF(p->domains, MAX_OF(b->nodes[i].leaf, b->nodes[i].spine) + 1u);
@@ -49,6 +52,7 @@ void place_copy(struct place *to, const struct place *from, bool later)
     to->states = old.states ? old.states : xnew_array(uint64_t, b->node_count);
     memcpy(to->blocks, from->blocks, block_count(b) * sizeof(*from->blocks));
     memcpy(to->states, from->states, b->node_count * sizeof(*from->states));
+    to->ranks = NULL;
     to->later = later;
     for (uint32_t i = 0; later && i < block_count(b); i++)
         to->blocks[i].stale = true;
@@ -61,6 +65,7 @@ void place_done(struct place *p)
     free(p->blocks);
     free(p->list);
     free(p->states);
+    place_ranks_free(p->ranks);
     if (p->owns_costs)
         free(p->costs);
 }
@@ -71,6 +76,8 @@ static void touch(struct place *p, uint32_t node)
         return;
     p->blocks[node / PLACE_BLOCK].stale = true;
     p->states[node] = 0;
+    if (p->ranks)
+        place_ranks_touch(p->ranks, node);
 }
 
 void place_take(struct place *p, const struct shape *s, const struct book_share *share)
@@ -172,110 +179,12 @@ uint32_t place_scan(struct place *p, const struct shape *s, uint64_t *ret_total)
     return n;
 }
 
-/* --- what a node costs -------------------------------------------------------------------- */
-
-#define HASH_PRIME UINT64_C(0x100000001b3)
-
-/* FNV-1a over what decides the cost. */
-static uint64_t state_of(const struct place *p, uint32_t node)
-{
-    const struct book_node *of = &p->book->nodes[node];
-    const struct usage_node *n = &p->usage.nodes[node];
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    const uint64_t words[] = {(uint64_t)n->cpu_milli, (uint64_t)n->mem,
-        (uint64_t)of->models << 32 | (uint64_t)of->gpus << 16, n->free_milli};
-
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        h = (h ^ words[i]) * HASH_PRIME;
-    for (uint32_t i = 0; i < of->gpus; i++)
-        h = (h ^ ((uint64_t)(uint16_t)n->gpu[i] << 8 | of->model[i])) * HASH_PRIME;
-    return h | 1;
-}
-
-static uint64_t hash_of_shape(const struct shape *s, uint32_t count)
-{
-    uint64_t h = (s->mem ^ count) * HASH_PRIME;
-
-    h = (h ^ ((uint64_t)s->cpu_milli << 32 | s->gpu_milli)) * HASH_PRIME;
-    return (h ^ s->models) * HASH_PRIME;
-}
-
-/* The least wanted model that the shape could have there. */
-static uint32_t scarcity_of(const struct place *p, uint32_t node, const struct shape *s)
-{
-    uint32_t least = UINT32_MAX;
-
-    if (s->gpu_milli == 0)
-        return p->book->nodes[node].gpus > 0; /* work without GPUs keeps off nodes with them */
-    for (uint32_t bits = p->book->nodes[node].models & (s->models ? s->models : UINT32_MAX); bits;
-         bits &= bits - 1)
-        least = MIN_OF(least, p->mix.scarcity[__builtin_ctz(bits)]);
-    return least;
-}
-
-/* What the node has left of what matters on it: the fuller one wins a tie. Work without GPUs that
- * has to share a node with them goes where it takes CPUs away from the fewest. */
-static int64_t left_on(const struct book_node *of, const struct usage_node *n)
-{
-    int64_t left = of->gpus ? (int64_t)n->free_milli : n->cpu_milli / 1000;
-
-    return MIN_OF(MAX_OF(left, INT64_C(0)), INT64_C(0xfffff));
-}
-
-#define PLACES_LEFT (INT64_C(1) << 20)     /* values of left_on */
-#define PLACES_SCARCITY (INT64_C(1) << 20) /* and of scarcity_of, at most */
-
-/* Fragmentation, then scarcity, then best fit. Work without GPUs keeps off nodes with them first.
- */
-static int64_t in_order(const struct shape *s, int64_t frag, uint32_t scarcity, int64_t left)
-{
-    int64_t scarce = MIN_OF((int64_t)scarcity, PLACES_SCARCITY - 1);
-
-    if (s->gpu_milli)
-        return (frag * PLACES_SCARCITY + scarce) * PLACES_LEFT + left;
-    return (scarce * PLACES_SCARCITY + frag) * PLACES_LEFT + left;
-}
-
-/* Of count containers on the node. */
-static int64_t cost_of(struct place *p, uint32_t node, const struct shape *s, uint32_t count)
-{
-    struct usage_node saved = p->usage.nodes[node];
-    int64_t cost = 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        struct book_share share = {.node = node, .milli = SHAPE_WHOLE};
-
-        cost += frag_cost(&p->mix, &p->usage, node, s, &share.gpus);
-        if (shape_is_part(s))
-            share.milli = (uint16_t)s->gpu_milli;
-        if (i + 1 < count)
-            usage_take(&p->usage, s, &share);
-    }
-    p->usage.nodes[node] = saved;
-    return in_order(s, cost, scarcity_of(p, node, s), left_on(&p->book->nodes[node], &saved));
-}
-
-static int64_t cached_cost(
-    struct place *p, uint32_t node, const struct shape *s, uint32_t count, uint64_t shape_hash)
-{
-    struct place_cost *c;
-    uint64_t key;
-
-    if (!p->states[node])
-        p->states[node] = state_of(p, node);
-    key = (p->states[node] ^ shape_hash) * HASH_PRIME;
-    c = &p->costs[(key >> 24) & p->cost_mask];
-    if (c->key != key)
-        *c = (struct place_cost){key, cost_of(p, node, s, count)};
-    return c->cost;
-}
-
 /* --- one node ----------------------------------------------------------------------------- */
 
 /* The cheapest candidate that holds count containers and is not used; BOOK_NONE: none does. */
 static uint32_t cheapest(struct place *p, uint32_t n, const struct shape *s, uint32_t count)
 {
-    uint64_t shape_hash = hash_of_shape(s, count);
+    uint64_t cost_key = place_cost_key(s, count);
     uint32_t best = BOOK_NONE;
     int64_t least = INT64_MAX;
 
@@ -284,7 +193,7 @@ static uint32_t cheapest(struct place *p, uint32_t n, const struct shape *s, uin
 
         if (p->list[i].fits < count)
             continue;
-        cost = cached_cost(p, p->list[i].node, s, count, shape_hash);
+        cost = place_cost(p, p->list[i].node, s, count, cost_key);
         if (cost < least) {
             least = cost;
             best = i;
@@ -509,18 +418,34 @@ static bool place_wide(
     return place_in_levels(p, n, s, shares);
 }
 
+/* Not for shapes that were not placed before: it is likely that there is no room for them. */
+static uint32_t find_ranked(struct place *p, const struct shape *s, bool *ret_known)
+{
+    *ret_known = p->ranks && place_ranks_know(p->ranks, s);
+    return *ret_known ? place_ranks_cheapest(p, s) : BOOK_NONE;
+}
+
 bool place_job(struct place *p, const struct shape *s, struct book_share *shares)
 {
     uint64_t total;
-    uint32_t n = place_scan(p, s, &total), at;
+    bool known;
+    uint32_t node = find_ranked(p, s, &known), n, at;
 
-    p->room = total;
-    if (total < s->size)
+    p->room = 0;
+    if (node == BOOK_NONE && known && (s->size == 1 || s->single_node))
         return false;
-    at = cheapest(p, n, s, s->size);
-    if (at != BOOK_NONE) {
-        put(p, s, p->list[at].node, shares, s->size);
-        return true;
+    if (node == BOOK_NONE) {
+        n = place_scan(p, s, &total);
+        p->room = total;
+        if (total < s->size)
+            return false;
+        at = known ? BOOK_NONE : cheapest(p, n, s, s->size);
+        if (at == BOOK_NONE)
+            return !s->single_node && place_wide(p, n, s, shares);
+        node = p->list[at].node;
     }
-    return !s->single_node && place_wide(p, n, s, shares);
+    put(p, s, node, shares, s->size);
+    if (p->ranks)
+        place_ranks_learn(p->ranks, s);
+    return true;
 }

@@ -39,10 +39,11 @@ struct place {
     struct place_cost *costs;     /* a cache: nodes in the same state cost the same */
     uint32_t cost_mask;           /* how many there are, less one */
     bool owns_costs;
-    bool later;       /* nodes that are away count, too */
-    uint32_t domains; /* one more than the highest number of a leaf or spine */
-    uint64_t room;    /* containers that the last place_job that failed had room for */
-    uint64_t scanned; /* nodes looked at, for benchmarks */
+    struct place_ranks *ranks; /* NULL in a copy */
+    bool later;                /* nodes that are away count, too */
+    uint32_t domains;          /* one more than the highest number of a leaf or spine */
+    uint64_t room;             /* containers that the last place_job that failed had room for */
+    uint64_t scanned;          /* nodes looked at, for benchmarks */
 };
 
 /* What is free now; changes as jobs are placed. */

@@ -337,7 +337,9 @@ static void count_node(struct walk *w, uint32_t node)
 
     if (node == BOOK_NONE)
         return;
-    fits = usage_may(w->plan->book, node, s, w->future->later) ? usage_fits(&w->future->usage, node, s) : 0;
+    fits = usage_may(w->plan->book, node, s, w->future->later)
+        ? usage_fits(&w->future->usage, node, s)
+        : 0;
     w->total += fits;
     w->total -= w->fits[node];
     w->hosts += fits >= s->size;

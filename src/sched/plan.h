@@ -52,7 +52,7 @@ struct plan {
     /* Nodes that reservations have shares on, and what they have free but for the view. */
     uint32_t *held;
     uint32_t held_count;
-    uint32_t *held_at; /* of each node: one more than its place in held; 0: not there */
+    uint32_t *held_at;        /* of each node: one more than its place in held; 0: not there */
     struct usage_node *saved; /* by place in held */
     size_t saved_cap;
     struct place future; /* of the last walk: memory for the next one */

@@ -9,7 +9,8 @@
  * A leaf is what the list calls ASW. The names of those come again under each PSW, and a list does
  * not say whether they are one switch then: with "nested" each is a leaf of its PSW only.
  *
- * Usage: bench_gangs HOSTS.csv flat|nested PERCENT GANGS SEED; prints a line of JSON for each policy.
+ * Usage: bench_gangs HOSTS.csv flat|nested PERCENT GANGS SEED; prints a line of JSON for each
+ * policy.
  */
 #include "base/str.h"
 #include "sched/place.h"
@@ -63,10 +64,8 @@ static int read_hosts(struct book *b, const char *path, bool nested, struct err 
     if (!file)
         return err_sys(err, -errno, "cannot open '%s'", path);
     for (bool first = true; fgets(line, sizeof(line), file); first = false) {
-        struct book_node n = {.cpu_milli = CPU_MILLI,
-            .mem = UINT64_C(1) << 40,
-            .gpus = GPUS,
-            .healthy = UINT64_MAX};
+        struct book_node n = {
+            .cpu_milli = CPU_MILLI, .mem = UINT64_C(1) << 40, .gpus = GPUS, .healthy = UINT64_MAX};
 
         if (first) {
             columns_read(&columns, line, ',');
@@ -153,8 +152,7 @@ static uint32_t pick_random(struct trial *t, const struct place *p, const struct
     return chosen;
 }
 
-static uint32_t pick_first(
-    struct trial *t UNUSED, const struct place *p, const struct shape *s)
+static uint32_t pick_first(struct trial *t UNUSED, const struct place *p, const struct shape *s)
 {
     for (uint32_t i = 0; i < p->book->node_count; i++)
         if (has_room(p, i, s))
@@ -318,8 +316,7 @@ int main(int argc, char **argv)
         place_fn *place;
     } policies[] = {{"ours", place_ours},
         {"first-fit, hosts in the order of the network", place_next},
-        {"first-fit, hosts by name", place_first},
-        {"random", place_random}};
+        {"first-fit, hosts by name", place_first}, {"random", place_random}};
     struct err err = ERR_INIT;
     uint64_t numbers[3]; /* percent, gangs, seed */
     bool ok = argc == 6 && (str_eq(argv[2], "flat") || str_eq(argv[2], "nested"));

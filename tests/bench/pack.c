@@ -24,8 +24,8 @@ typedef bool place_fn(struct trial *t, const struct shape *s, struct book_share 
 /* As in a pass with this one job. It stays in the book, as one that runs or one that waits. */
 static bool place_ours(struct trial *t, const struct shape *s, struct book_share *share)
 {
-    uint32_t h = book_job_add(
-        &t->book, &(struct book_job){.num = t->book.job_count + 1, .shape = book_shape(&t->book, s)});
+    uint32_t h = book_job_add(&t->book,
+        &(struct book_job){.num = t->book.job_count + 1, .shape = book_shape(&t->book, s)});
     struct place p;
     bool placed;
 
@@ -128,8 +128,7 @@ static double run(struct trial *t, const struct requests *r, uint64_t seed, plac
     usage_init(&t->usage, &t->book);
     t->random = (struct prng){~seed};
     for (size_t i = 0; (double)asked < DEMAND * (double)all; i++) {
-        const struct shape *s =
-            &r->list[i < r->count ? i : prng_below(&draw, (uint32_t)r->count)];
+        const struct shape *s = &r->list[i < r->count ? i : prng_below(&draw, (uint32_t)r->count)];
         struct book_share share;
 
         asked += s->gpu_milli;

@@ -98,8 +98,8 @@ static void print_times(const char *name, struct times *t)
 {
     qsort(t->wall, t->count, sizeof(*t->wall), by_value);
     qsort(t->cpu, t->count, sizeof(*t->cpu), by_value);
-    printf("\"%s\": {\"wall\": %.3f, \"wall_least\": %.3f, \"cpu\": %.3f, \"cpu_most\": %.3f}, ", name,
-        t->wall[t->count / 2], t->wall[0], t->cpu[t->count / 2], t->cpu[t->count - 1]);
+    printf("\"%s\": {\"wall\": %.3f, \"wall_least\": %.3f, \"cpu\": %.3f, \"cpu_most\": %.3f}, ",
+        name, t->wall[t->count / 2], t->wall[0], t->cpu[t->count / 2], t->cpu[t->count - 1]);
 }
 
 /* --- a cluster in use --------------------------------------------------------------------- */
@@ -140,9 +140,9 @@ static struct shape draw(struct world *w)
     s->size = shape_gpus(&shape) && prng_chance(&w->random, 5) ? prng_range(&w->random, 2, GANG_MAX)
                                                                : 1;
     s->mode = s->size > 1 ? MODE_MULTI_NODE : MODE_SINGLE_NODE;
-    STR_SET(s->gpu_model, gpus && prng_chance(&w->random, 10)
-            ? wishes[prng_below(&w->random, ARRAY_LEN(wishes))]
-            : "");
+    STR_SET(s->gpu_model,
+        gpus && prng_chance(&w->random, 10) ? wishes[prng_below(&w->random, ARRAY_LEN(wishes))]
+                                            : "");
     snprintf(s->owner, sizeof(s->owner), "user%02u", prng_below(&w->random, OWNERS));
     s->time_limit_usec = prng_range(&w->random, 60, 7 * 86400) * SECOND;
     s->submitted_usec = NOW - prng_range(&w->random, 0, 3 * 86400) * SECOND;
@@ -248,8 +248,8 @@ static uint64_t hash_decisions(const struct sched *s)
     {
         const struct book_job *j = &s->book.jobs[i];
         const struct sched_note *n = &s->notes[i];
-        const uint64_t words[] = {j->num, j->state, j->started, n->verdict, n->code, n->position,
-            n->blocker, n->start};
+        const uint64_t words[] = {
+            j->num, j->state, j->started, n->verdict, n->code, n->position, n->blocker, n->start};
 
         h = hash_bytes(h, words, sizeof(words));
         for (uint32_t k = 0; j->shares && k < s->book.shapes[j->shape].size; k++) {
@@ -370,8 +370,8 @@ static void measure_queue(struct world *w, uint32_t repeats)
         run_pass(w, NOW, &first, &started);
     }
     print_times("first", &first);
-    printf("\"started\": %zu, \"hash\": \"%016jx\", ", started,
-        (uintmax_t)hash_decisions(&w->sched));
+    printf(
+        "\"started\": %zu, \"hash\": \"%016jx\", ", started, (uintmax_t)hash_decisions(&w->sched));
     for (uint32_t i = 0; i < repeats; i++)
         run_pass(w, NOW + i + 1, &same, &started);
     print_times("same", &same);

@@ -13,7 +13,8 @@ static void assert_sorted(const struct sort_item *items, uint32_t count)
     }
 }
 
-static void records_are_in_the_order_of_their_keys_and_equal_ones_stay_in_theirs(UNUSED void **state)
+static void records_are_in_the_order_of_their_keys_and_equal_ones_stay_in_theirs(
+    UNUSED void **state)
 {
     static const uint64_t spreads[] = {1, 3, 300, UINT64_C(1) << 40, UINT64_MAX};
     struct prng random = {prng_seed("sort")};
