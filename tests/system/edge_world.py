@@ -113,60 +113,73 @@ def vxlan(vni, frame):
     return struct.pack("!II", 0x08000000, vni << 8) + frame
 
 
-def probe(path, targets, wait=0.7, source_port=None):
-    """[(kind, ip, port)] all at once -> {target: answer}. An answer is what the echo said,
-    "refused" (somebody is there) or None (silence)."""
-    answers = {t: None for t in targets}
+def probe_socket(path, target, source_port):
+    """A question on its way, or None: the filter said at once that it may not (EPERM, ENETUNREACH)."""
+    kind, ip, port = target
+    with inside(path):
+        if kind == "icmp":
+            s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+        else:
+            s = socket.socket(type=socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+    s.setblocking(False)
+    if source_port:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind(("0.0.0.0", source_port))
+    try:
+        if kind == "icmp":
+            m = struct.pack("!BBHHH", 8, 0, 0, 77, 1) + MAGIC
+            m = m[:2] + struct.pack("!H", checksum(m)) + m[4:]
+            s.sendto(m, (ip, 0))
+        else:
+            s.connect((ip, port))
+            if kind == "udp":
+                s.send(b"hello")
+    except BlockingIOError:
+        pass
+    except OSError:
+        s.close()
+        return None
+    return s
+
+
+def probe_all(questions, wait=0.7, source_port=None):
+    """{who: (path, [(kind, ip, port)])}, all at once -> {who: {target: answer}}. An answer is what the
+    echo said, "refused" (somebody is there) or None (silence)."""
+    answers = {who: {t: None for t in targets} for who, (_, targets) in questions.items()}
     socks = {}
-    for t in targets:
-        kind, ip, port = t
-        with inside(path):
-            if kind == "icmp":
-                s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
-            else:
-                s = socket.socket(type=socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
-        s.setblocking(False)
-        if source_port:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            s.bind(("0.0.0.0", source_port))
-        try:
-            if kind == "icmp":
-                m = struct.pack("!BBHHH", 8, 0, 0, 77, 1) + MAGIC
-                m = m[:2] + struct.pack("!H", checksum(m)) + m[4:]
-                s.sendto(m, (ip, 0))
-            else:
-                s.connect((ip, port))
-                if kind == "udp":
-                    s.send(b"hello")
-        except BlockingIOError:
-            pass
-        except OSError:  # EPERM, ENETUNREACH: the filter said so at once
-            s.close()
-            continue
-        socks[s] = t
+    for who, (path, targets) in questions.items():
+        for t in targets:
+            s = probe_socket(path, t, source_port)
+            if s:
+                socks[s] = who, t
     end = time.monotonic() + wait
     with selectors.DefaultSelector() as sel:
         for s in socks:
             sel.register(s, selectors.EVENT_READ)
         while sel.get_map() and time.monotonic() < end:
             for key, _ in sel.select(max(0, end - time.monotonic())):
-                s, t = key.fileobj, socks[key.fileobj]
+                s, (who, t) = key.fileobj, socks[key.fileobj]
                 try:
                     data, peer = s.recvfrom(4096)
                     if t[0] == "icmp":
                         if peer[0] != t[1] or data[20] != 0:
                             continue
-                        answers[t] = "echo"
+                        answers[who][t] = "echo"
                     else:
-                        answers[t] = json.loads(data)
+                        answers[who][t] = json.loads(data)
                 except ConnectionRefusedError:
-                    answers[t] = "refused"
+                    answers[who][t] = "refused"
                 except OSError:
                     pass
                 sel.unregister(s)
     for s in socks:
         s.close()
     return answers
+
+
+def probe(path, targets, **more):
+    """probe_all of one: {target: answer}."""
+    return probe_all({path: (path, targets)}, **more)[path]
 
 
 class Sniffer:
@@ -227,13 +240,10 @@ class Node:
     def state(self, path=None):
         """All of a namespace's network as text, to compare."""
         path = path or self.path
-        parts = []
-        for argv in (["ip", "-d", "link"], ["ip", "addr"], ["ip", "route", "show", "table", "all"],
-                     ["ip", "neigh", "show", "nud", "permanent"], ["bridge", "fdb"],
-                     ["nft", "-s", "list", "ruleset"]):
-            parts += [re.sub(r"\w+_timer +[\d.]+", "", line).rstrip() for line in run_in(path, *argv).stdout.splitlines()
-                      if " fe80::" not in line]
-        return parts
+        out = run_in(path, "sh", "-ec", "ip -d link; ip addr; ip route show table all; "
+                     "ip neigh show nud permanent; bridge fdb; nft -s list ruleset").stdout
+        return [re.sub(r"\w+_timer +[\d.]+", "", line).rstrip() for line in out.splitlines()
+                if " fe80::" not in line]
 
     def pins_left(self):
         return sorted(os.listdir(self.pins)) if os.path.isdir(self.pins) else []
