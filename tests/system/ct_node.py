@@ -3,6 +3,7 @@
 CT_TOOL, CT_CALL and MUSTER_INIT name the programs (default: those of the build folder).
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -68,7 +69,9 @@ def busybox_tree(tree):
     (tree / "etc/group").write_text("root:x:0:\nubuntu:x:1000:\ndisk:x:6:ubuntu\n")
 
 
-def keypair():
+@functools.cache
+def keypair(number):
+    """One of a few: which keys they are is no matter here."""
     with tempfile.TemporaryDirectory() as d:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "muster", "-f", f"{d}/k"], check=True)
         return Path(f"{d}/k").read_text(), Path(f"{d}/k.pub").read_text()
@@ -96,7 +99,7 @@ class Node:
         shutil.copy(BUSYBOX, self.guest / "bin/busybox")
         shutil.copy(BUSYBOX, self.guest / "lib/busybox/sh")
         self.guest_ssh()
-        self.keys = keypair() + keypair()
+        self.keys = keypair(0) + keypair(1)
         self.sessions = []
 
     def guest_ssh(self):
@@ -132,12 +135,9 @@ class Node:
     def close(self):
         for s in self.sessions:
             s.remove()
-        self.inside_gone()
-        subprocess.run([TOOL, self.run_dir, "ns-remove"], check=True)
-
-    def inside_gone(self):
         if self.sessions:
             self.sessions[0].tool("blob-gc")
+        subprocess.run([TOOL, self.run_dir, "ns-remove"], check=True)
 
 
 class Session:
@@ -170,56 +170,67 @@ class Session:
                        "guest": str(node.guest), "shim": SHIM, "cgroup": node.cgroup, "gpus": gpu_spec, "pids_max": pids_max,
                        "forbid": forbid, "assignment": assignment}
         self.config_file = node.base / f"{self.id}.json"
+        self.checked = set()
         self.write()
 
     def write(self):
         self.config_file.write_text(json.dumps(self.config))
 
-    def tool(self, verb, *args, check=True, crash=None, text=True, **keys):
-        env = dict(os.environ, **({"MUSTER_CRASH": crash} if crash else {}))
+    def env(self, words, repeats):
+        """Looking for leaks takes three quarters of a call's time, so it is done once for calls that
+        say the same again, like those of a loop that waits."""
+        call = tuple(map(str, words))
+        env = dict(os.environ)
+        if repeats and call in self.checked:
+            env["ASAN_OPTIONS"] = f"{env.get('ASAN_OPTIONS', '')}:detect_leaks=0"
+        self.checked.add(call)
+        return env
+
+    def tool(self, verb, *args, check=True, crash=None, text=True, repeats=False, **keys):
+        env = self.env((verb, *args[:2]), repeats) | ({"MUSTER_CRASH": crash} if crash else {})
         done = subprocess.run([TOOL, self.config_file, verb, *map(str, args)], capture_output=True, text=text,
                               stdin=subprocess.DEVNULL, env=env, timeout=60 * SLOW, **keys)
         if check and done.returncode != 0:
             raise Failed(f"{verb}: {done.stderr}")
         return done
 
-    def ask(self, verb, *args):
-        return json.loads(self.tool(verb, *args).stdout)
+    def ask(self, verb, *args, **keys):
+        return json.loads(self.tool(verb, *args, **keys).stdout)
 
     def make(self, i=0, **keys):
         return self.tool("make", i, **keys)
 
     def start(self, i=0, **keys):
-        self.tool("netns", i)
-        return self.tool("start", i, **keys)
+        return self.tool("netns", i, "then", "start", i, **keys)
 
     def up(self, i=0):
-        self.make(i)
-        self.start(i)
+        self.tool("make", i, "then", "netns", i, "then", "start", i)
         return self
 
     def go(self, i=0):
         self.tool("barrier", i)
 
     def state(self, i=0):
-        return self.ask("state", i)
+        return self.ask("state", i, repeats=True)
 
     def record(self, i=0):
-        return self.ask("record", i)
+        return self.ask("record", i, repeats=True)
 
     def run(self, *command, i=0, user="work", check=True, text=True):
-        return self.tool("exec", i, user, "pipe", *command, check=check, text=text)
+        return self.tool("exec", i, user, "pipe", *command, check=check, text=text, repeats=True)
 
     def sh(self, script, i=0, user="work", check=True):
         return self.run("/bin/sh", "-c", script, i=i, user=user, check=check).stdout.strip()
 
     def wait(self, what, i=0, seconds=15):
         end = time.monotonic() + seconds * SLOW
-        while time.monotonic() < end:
-            if what(self.state(i)):
-                return self.state(i)
+        while True:
+            state = self.state(i)
+            if what(state):
+                return state
+            if time.monotonic() > end:
+                raise Failed(f"waited in vain: {state}")
             time.sleep(0.02)
-        raise Failed(f"waited in vain: {self.state(i)}")
 
     def merged(self, i=0):
         return self.node.run_dir / "ct" / self.ids[i] / "merged"
@@ -239,11 +250,10 @@ class Session:
         return [d / path for d in [Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").iterdir()] if (d / path).is_dir()]
 
     def remove(self):
+        words = []
         for i in range(len(self.ids)):
-            self.tool("remove", i)
-            self.tool("unmake", i)
-            self.tool("netns-remove", i)
-        self.tool("session-remove")
+            words += ["remove", i, "then", "unmake", i, "then", "netns-remove", i, "then"]
+        self.tool(*words, "session-remove")
 
 
 def parse_log(data):
