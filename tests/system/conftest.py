@@ -4,7 +4,6 @@
 the run; what a test starts in it is ended, and nothing may be left, before the next one begins.
 `new_cluster` makes one for a single test, which may then kill and bend it as it likes.
 """
-import contextlib
 import os
 import shutil
 import subprocess
@@ -65,6 +64,26 @@ def nothing_left_of_all():
     fail_on(leftovers.settle(before), "this run of the tests")
 
 
+class Before:
+    """What was there before a test. That is what was there after the test before it, unless a fixture
+    of more than one test has come or gone in between: a snapshot is a look at all of the machine."""
+    snapshot = None
+
+    @classmethod
+    def get(cls):
+        return leftovers.snapshot() if cls.snapshot is None else cls.snapshot
+
+
+def pytest_fixture_setup(fixturedef):
+    if fixturedef.scope != "function":
+        Before.snapshot = None
+
+
+def pytest_fixture_post_finalizer(fixturedef):
+    if fixturedef.scope != "function":
+        Before.snapshot = None
+
+
 def processes_of_clusters():
     """Daemons that run as they should; a test may have restarted them."""
     return [f"^process {d.pid} " for c in LIVE for d in c.daemons if d.running()]
@@ -73,15 +92,14 @@ def processes_of_clusters():
 @pytest.fixture(autouse=True)
 def nothing_left(request):
     """Before every test and after it, the failed ones too."""
-    with contextlib.ExitStack() as stack:
-        for name in ("cluster", "w"):  # what outlives a test must be there before it is looked at
-            if name in request.fixturenames:
-                request.getfixturevalue("shared_cluster" if name == "cluster" else name)
-        before = leftovers.snapshot()
-        stack.callback(lambda: fail_on(
-            leftovers.settle(before, ignore=[*KEPT_BY_NODES, *processes_of_clusters()]),
-            request.node.name))
-        yield
+    for name in ("cluster", "w"):  # what outlives a test must be there before it is looked at
+        if name in request.fixturenames:
+            request.getfixturevalue("shared_cluster" if name == "cluster" else name)
+    before = Before.get()
+    yield
+    left, Before.snapshot = leftovers.settle_to(
+        before, ignore=[*KEPT_BY_NODES, *processes_of_clusters()])
+    fail_on(left, request.node.name)
 
 
 @pytest.fixture(scope="session")

@@ -56,8 +56,11 @@ def _pids():
 def processes():
     """Ours by their program, or by the cgroup that they are in."""
     for pid in _pids():
+        exe = _link(f"/proc/{pid}/exe")
+        if not exe:  # the kernel's own, or at its end
+            continue
         stat = _read(f"/proc/{pid}/stat")
-        program = os.path.basename(_link(f"/proc/{pid}/exe").replace(" (deleted)", ""))
+        program = os.path.basename(exe.replace(" (deleted)", ""))
         cgroup = re.search(r"/muster/\S+", _read(f"/proc/{pid}/cgroup"))
         words = _read(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
         if not stat or not (program in PROGRAMS or cgroup or "/opt/muster/" in words.split(" ")[0]):
@@ -174,17 +177,23 @@ def snapshot():
     return {line for kind in KINDS for line in kind()}
 
 
-def diff(before, ignore=()):
+def diff(before, now, ignore=()):
     """What is there now and was not before, sorted."""
-    return sorted(line for line in snapshot() - before
+    return sorted(line for line in now - before
                   if is_own(line) and not any(re.search(p, line) for p in ignore))
 
 
-def settle(before, seconds=10, ignore=()):
-    """What is still left after some time: an end may take a moment, though not longer."""
+def settle_to(before, seconds=10, ignore=()):
+    """(what is still left after some time, the last snapshot): an end may take a moment, though not
+    longer."""
     end = time.monotonic() + seconds
     while True:
-        left = diff(before, ignore)
+        now = snapshot()
+        left = diff(before, now, ignore)
         if not left or time.monotonic() > end:
-            return left
-        time.sleep(0.2)
+            return left, now
+        time.sleep(0.05)
+
+
+def settle(before, seconds=10, ignore=()):
+    return settle_to(before, seconds, ignore)[0]
