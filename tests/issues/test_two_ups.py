@@ -20,7 +20,7 @@ def test_two_at_once_choose_different_ports_and_networks():
         os.chmod(folder, 0o755)
         env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "MUSTER_GUEST": str(GUEST),
                "ASAN_OPTIONS": "detect_leaks=0"}
-        dirs = [Path(folder, name) for name in ("one", "two", "three")]
+        dirs = [Path(folder, name) for name in ("one", "two")]
         try:
             ups = [subprocess.Popen([MUSTER, "up", "--nodes", "1", "--dir", d], env=env | {"HOME": f"{d}-home"},
                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -30,12 +30,12 @@ def test_two_at_once_choose_different_ports_and_networks():
                 assert p.returncode == 0 and "1 node is up" in out, out
             made = [json.loads((d / "cluster.json").read_text()) for d in dirs]
             for key in ("port", "subnet", "tag"):
-                assert len({m[key] for m in made}) == 3, made
+                assert len({m[key] for m in made}) == 2, made
             assert not Path("/run/muster-up/lock").exists()
         finally:
             downs = [subprocess.Popen([MUSTER, "down", "--purge", "--dir", d], env=env | {"HOME": f"{d}-home"},
                                       stdin=subprocess.DEVNULL) for d in dirs]
             codes = [p.wait(240) for p in downs]
-        assert codes == [0, 0, 0]
+        assert codes == [0, 0]
     left = leftovers.settle(before)
     assert not left, "left over by muster down:\n" + "\n".join(left)

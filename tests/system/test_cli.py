@@ -459,15 +459,15 @@ def test_login_takes_the_token_from_stdin_or_the_environment(cluster, tmp_path):
 def test_run_logs_and_events_go_on_when_the_manager_was_away(new_cluster):
     cluster = new_cluster(nodes=1, manager={"agent-fence": "60s", "agent-lost": "120s"})
     p = cluster.popen("run", "--name", "counts", "base", "sh", "-c",
-                      "i=0; while [ $i -lt 120 ]; do echo $i; i=$((i+1)); sleep 0.1; done")
+                      "i=0; while [ $i -lt 80 ]; do echo $i; i=$((i+1)); sleep 0.1; done")
     wait_for(lambda: any(s["state"] == "running" for s in cluster.sessions()), 30, "it does not run")
     e = cluster.popen("events", "-f", "-o", "json")
     time.sleep(1)
     cluster.manager.kill9()
-    time.sleep(5)
+    time.sleep(3)
     cluster.manager.start()
     out, err = p.communicate(timeout=90)
-    assert (p.returncode, out) == (0, "".join(f"{i}\n" for i in range(120)).encode())
+    assert (p.returncode, out) == (0, "".join(f"{i}\n" for i in range(80)).encode())
     assert b"trying again" in err and b"connected again" in err
     wait_for(lambda: not cluster.sessions(), 30, "it is not over")
     time.sleep(1)

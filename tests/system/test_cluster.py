@@ -213,16 +213,17 @@ while 1:
     c.sendall(repr(a).encode()); c.close()
 """
 CLIENT = """
-import socket, sys
-bad = []
-for host in sys.argv[1:]:
-    for kind in (1, 2):
-        s = socket.socket(type=kind); s.settimeout(2)
-        try:
-            s.connect((host, 7000)); s.send(b"x"); ok = bool(s.recv(100))
-        except OSError as e:
-            ok = False
-        print(host, {1: "tcp", 2: "udp"}[kind], "yes" if ok else "no")
+import concurrent.futures as f, socket, sys
+def ask(host, kind):
+    s = socket.socket(type=kind); s.settimeout(2)
+    try:
+        s.connect((host, 7000)); s.send(b"x"); return bool(s.recv(100))
+    except OSError:
+        return False
+with f.ThreadPoolExecutor(64) as pool:  # silence takes its time, so all at once
+    asked = {(h, k): pool.submit(ask, h, k) for h in sys.argv[1:] for k in (1, 2)}
+for (host, kind), answer in asked.items():
+    print(host, {1: "tcp", 2: "udp"}[kind], "yes" if answer.result() else "no")
 """
 
 
@@ -258,14 +259,10 @@ def test_every_container_reaches_every_other_by_name_and_nobody_else(cluster):
         others += ["10.200.0.1", "10.200.0.2", "10.200.0.254", "10.201.0.1", "10.201.0.2"]
         answers = reach(cluster, f"{sid}/{names[-1]}", *others)
         assert not any(answers.values()), answers
-    # nor from outside: no port is published anywhere
-    for place in ("hub", "out", "n1"):
-        for ip in addresses[a]:
-            if place == "n1":
-                continue  # the node's root may look into its own sessions
-            r = cluster.run_in(place, "timeout", "2", "bash", "-c", f"echo >/dev/tcp/{ip}/7000",
-                               check=False)
-            assert r.returncode != 0, (place, ip)
+    # nor from outside: no port is published anywhere (a node's root may look into its own sessions)
+    knock = "for ip; do timeout 2 bash -c \"echo >/dev/tcp/$ip/7000\" && echo in: $ip & done; wait; echo all"
+    for place in ("hub", "out"):
+        assert cluster.run_in(place, "bash", "-c", knock, "x", *addresses[a]).stdout == "all\n", place
 
 
 def test_the_network_fits_where_the_containers_are(cluster):
@@ -331,7 +328,8 @@ def test_ten_sessions_at_once_get_ten_networks(cluster):
     for sid in sids:
         ips = [c["ip"] for c in containers(cluster, sid)]
         assert len(set(ips)) == 2
-        assert cluster.sh(sid, "getent hosts sub1").split()[0] == ips[1]
+        # "getent hosts" asks for an IPv6 address too, of a name server that is not there: ten seconds
+        assert cluster.sh(sid, "getent ahostsv4 sub1").split()[0] == ips[1]
         subnets.add(ips[0].rsplit(".", 2)[0] + str(int(ips[0].split(".")[2]) // 4))
     assert len(subnets) == 10
 
@@ -379,15 +377,15 @@ def test_a_flushed_filter_is_put_back_and_opens_nothing(cluster):
 def test_no_command_starts_before_every_container_is_ready(new_cluster):
     c = new_cluster(nodes=2)
     c.agents["n2"].stop()
-    c.agents["n2"].start(crash="container.after_mount=delay:10s")
+    c.agents["n2"].start(crash="container.after_mount=delay:5s")
     c.wait_nodes()
     script = "date +%s.%N; ssh sub3 date +%s.%N"
     start = time.time()
     r = c.cli("run", "--size", "4", *MULTI, "--cpus", "2", "--on", "all", "base", "sh", "-c",
-              f"[ $BACKENDAI_CLUSTER_HOST = main1 ] || {{ date +%s.%N; sleep 10; exit; }}; {script}",
+              f"[ $BACKENDAI_CLUSTER_HOST = main1 ] || {{ date +%s.%N; sleep 5; exit; }}; {script}",
               user="alice", check=0, timeout=120)
     main = float(r.stdout.split()[0])
-    assert main - start >= 10
+    assert main - start >= 5
     sid = c.sessions(ended=True)[0]["id"]
     firsts = [main] + [float(c.cli("logs", f"{sid}/sub{i}", user="alice", check=0).stdout.split()[0])
                        for i in (1, 2, 3)]
@@ -433,10 +431,11 @@ def test_the_environment_names_everyone_and_oneself(cluster):
 def test_ssh_works_between_all_pairs_and_to_oneself(cluster, image):
     sid = four(cluster, image=image)
     names = names_of(cluster, sid)
-    for a, b in itertools.product(names, names):
-        r = cluster.cli("exec", f"{sid}/{a}", "ssh", b, "echo $BACKENDAI_CLUSTER_HOST $USER $HOME",
-                        user="alice", check=0)
-        assert r.stdout == f"{b} work /home/work\n" and r.stderr == "", (a, b, r.stderr)
+    to_all = f"for b in {' '.join(names)}; do ssh $b 'echo $BACKENDAI_CLUSTER_HOST $USER $HOME'; done"
+    for a in names:
+        r = cluster.cli("exec", f"{sid}/{a}", "ssh", a, to_all, user="alice", check=0)
+        assert r.stdout == "".join(f"{b} work /home/work\n" for b in names), (a, r.stdout)
+        assert r.stderr == "", (a, r.stderr)
 
 
 def test_ssh_works_with_a_volume_on_home(cluster):
@@ -668,7 +667,7 @@ def test_a_time_limit_warns_waits_and_kills(cluster):
 
 @pytest.mark.timeout(180)
 def test_a_slow_node_delays_only_its_own_sessions(new_cluster):
-    c = new_cluster(nodes=2, manager={"launch-prepare-timeout": "15s", "launch-attempts": "1"})
+    c = new_cluster(nodes=2, manager={"launch-prepare-timeout": "8s", "launch-attempts": "1"})
     c.agents["n2"].stop()
     c.agents["n2"].start(crash="container.after_mount=delay:60s@*")
     c.wait_nodes()

@@ -198,28 +198,29 @@ class Cluster:
         hub, out = f"{self.tag}-hub", f"{self.tag}-out"
         for name in (hub, out, *(d.ns for d in self.agents.values())):
             netns.ip("netns", "add", name)
-            netns.ip("link", "set", "lo", "up", netns=name)
-        for bridge, address in (("mgmt", f"{MGMT}.254/24"), ("fabric", None)):
-            netns.ip("link", "add", bridge, "type", "bridge", netns=hub)
-            netns.ip("link", "set", bridge, "up", netns=hub)
-            if address:
-                netns.ip("addr", "add", address, "dev", bridge, netns=hub)
-        netns.ip("link", "add", "world", "type", "veth", "peer", "eth0", "netns", out, netns=hub)
-        netns.ip("addr", "add", "203.0.113.1/24", "dev", "world", netns=hub)
-        netns.ip("link", "set", "world", "up", netns=hub)
-        netns.ip("addr", "add", f"{OUT}/24", "dev", "eth0", netns=out)
-        netns.ip("link", "set", "eth0", "up", netns=out)
-        netns.ip("route", "add", f"{MGMT}.0/24", "via", "203.0.113.1", netns=out)
+        netns.ip_batch(hub, [
+            "link set lo up",
+            "link add mgmt type bridge", "link set mgmt up", f"addr add {MGMT}.254/24 dev mgmt",
+            "link add fabric type bridge", "link set fabric up",
+            f"link add world type veth peer eth0 netns {out}",
+            "addr add 203.0.113.1/24 dev world", "link set world up"])
+        netns.ip_batch(out, [
+            "link set lo up", f"addr add {OUT}/24 dev eth0", "link set eth0 up",
+            f"route add {MGMT}.0/24 via 203.0.113.1"])
         self.run_in("hub", "sysctl", "-qw", "net.ipv4.ip_forward=1")
         for i, agent in enumerate(self.agents.values(), 1):
-            for device, bridge, base in (("mgmt0", "mgmt", MGMT), ("fabric0", "fabric", FABRIC)):
-                port = f"{bridge}{i}"
-                netns.ip("link", "add", port, "type", "veth", "peer", device, "netns", agent.ns,
-                         netns=hub)
-                netns.ip("link", "set", port, "master", bridge, "up", netns=hub)
-                netns.ip("addr", "add", f"{base}.{i}/24", "dev", device, netns=agent.ns)
-                netns.ip("link", "set", device, "up", netns=agent.ns)
-            netns.ip("route", "add", "default", "via", f"{MGMT}.254", netns=agent.ns)
+            self._plug_in(i, agent.ns)
+
+    def _plug_in(self, i, ns):
+        """Node number i has an address in both networks."""
+        netns.ip_batch(f"{self.tag}-hub", [line for bridge in ("mgmt", "fabric") for line in (
+            f"link add {bridge}{i} type veth peer {bridge}0 netns {ns}",
+            f"link set {bridge}{i} master {bridge} up")])
+        netns.ip_batch(ns, [
+            "link set lo up",
+            f"addr add {MGMT}.{i}/24 dev mgmt0", "link set mgmt0 up",
+            f"addr add {FABRIC}.{i}/24 dev fabric0", "link set fabric0 up",
+            f"route add default via {MGMT}.254"])
 
     def start(self):
         for name, program in (("musterd", self.manager.program), ("muster", MUSTER)):

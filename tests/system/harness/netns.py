@@ -36,6 +36,13 @@ def ip(*words, netns=None):
     subprocess.run(argv, check=True, capture_output=True, text=True)
 
 
+def ip_batch(netns, lines):
+    """Commands of ip in a namespace, in one process."""
+    r = subprocess.run(["ip", "-n", netns, "-batch", "-"], input="\n".join(lines) + "\n",
+                       capture_output=True, text=True)
+    assert r.returncode == 0, f"ip -n {netns}: {r.stderr}"
+
+
 def path_of(name):
     return f"/run/netns/{name}"
 
