@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from harness.cluster import ApiError, wait_for
+from harness.tiers import some
 
 FOUR = ("--size", "4", "--mode", "multi-node", "--cpus", "2", "--mem", "128M")
 
@@ -21,10 +22,6 @@ AGENT_START = ["agent.after_spec", "agent.after_phase", "agent.after_barrier",
 AGENT_END = ["remove.after_runtime", "remove.after_edge"]
 FAST = {"place.after_commit", "barrier.after_commit", "stop.after_commit", "agent.after_spec",
         "agent.after_barrier", "container.after_create", "remove.after_edge"}
-
-
-def points(names):
-    return [pytest.param(n, marks=[] if n in FAST else [pytest.mark.full]) for n in names]
 
 
 def pids(cluster, sid):
@@ -88,7 +85,7 @@ ONCE = {"main1": 1, "sub1": 1, "sub2": 1, "sub3": 1}
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("point", points(MANAGER_START))
+@pytest.mark.parametrize("point", some(MANAGER_START, FAST))
 def test_a_manager_killed_at_a_point_of_the_start_loses_nothing(cluster, point):
     body = counting_body(cluster)
     with_crash(cluster, cluster.manager, point)
@@ -108,7 +105,7 @@ def test_a_manager_killed_at_a_point_of_the_start_loses_nothing(cluster, point):
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("point", points(AGENT_START))
+@pytest.mark.parametrize("point", some(AGENT_START, FAST))
 def test_an_agent_killed_at_a_point_of_the_start_loses_nothing(cluster, point):
     body = counting_body(cluster)
     agent = cluster.agents["n2"]
@@ -122,7 +119,7 @@ def test_an_agent_killed_at_a_point_of_the_start_loses_nothing(cluster, point):
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("point", points(MANAGER_END + AGENT_END))
+@pytest.mark.parametrize("point", some(MANAGER_END + AGENT_END, FAST))
 def test_a_daemon_killed_at_a_point_of_the_end_still_ends_it(cluster, point):
     sid = cluster.create(*FOUR, "base", user="alice")
     daemon = cluster.manager if point in MANAGER_END else cluster.agents["n2"]
