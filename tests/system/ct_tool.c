@@ -6,6 +6,7 @@
  *
  * "then" is for calls of which no death between them is of interest: with the sanitizers, a process
  * costs ten times what most verbs do.
+ *
  * CONFIG is a JSON file: {"run", "state", "blobs", "guest", "crun", "conmon", "cgroup", "seccomp",
  * "gpus", "pids_max", "assignment": {...}}; the assignment is as in wire/assignment.h. Containers
  * are given by their index in it. Answers are JSON on stdout; errors are text on stderr and exit 1.
