@@ -17,28 +17,12 @@ static void sum_gpus(struct usage_node *n, uint32_t gpus)
     }
 }
 
+/* All of it free; the sums are not there yet. */
 static void fill(struct usage_node *n, const struct book_node *from)
 {
     *n = (struct usage_node){.mem = (int64_t)from->mem, .cpu_milli = from->cpu_milli};
     for (uint32_t i = 0; i < from->gpus; i++)
         n->gpu[i] = from->healthy >> i & 1 ? SHAPE_WHOLE : 0;
-    sum_gpus(n, from->gpus);
-}
-
-void usage_init(struct usage *u, const struct book *b)
-{
-    u->book = b;
-    u->nodes = xnew_array(struct usage_node, b->node_count);
-    for (uint32_t i = 0; i < b->node_count; i++)
-        fill(&u->nodes[i], &b->nodes[i]);
-    book_for_each_job(i, b)
-    {
-        const struct book_job *j = &b->jobs[i];
-        const struct shape *s = &b->shapes[j->shape];
-
-        for (uint32_t k = 0; j->state == JOB_RUNS && k < s->size; k++)
-            usage_take(u, s, &j->shares[k]);
-    }
 }
 
 void usage_done(struct usage *u)
@@ -142,7 +126,8 @@ uint64_t usage_gpus(const struct usage *u, uint32_t node, const struct shape *s)
     return bits;
 }
 
-void usage_node_add(struct usage_node *n, const struct book_node *of, const struct shape *s,
+/* The sums are not up to date after that. */
+static void add_parts(struct usage_node *n, const struct book_node *of, const struct shape *s,
     const struct book_share *share, int sign)
 {
     n->cpu_milli += sign * (int64_t)s->cpu_milli;
@@ -152,8 +137,38 @@ void usage_node_add(struct usage_node *n, const struct book_node *of, const stru
 
         n->gpu[i] = (int16_t)(n->gpu[i] + sign * share->milli);
     }
+}
+
+void usage_node_add(struct usage_node *n, const struct book_node *of, const struct shape *s,
+    const struct book_share *share, int sign)
+{
+    add_parts(n, of, s, share, sign);
     if (share->gpus)
         sum_gpus(n, of->gpus);
+}
+
+static void take_job(struct usage *u, const struct book_job *j)
+{
+    const struct book *b = u->book;
+    const struct shape *s = &b->shapes[j->shape];
+
+    for (uint32_t k = 0; k < s->size; k++) {
+        const struct book_share *share = &j->shares[k];
+
+        if (share->node != BOOK_NONE)
+            add_parts(&u->nodes[share->node], &b->nodes[share->node], s, share, -1);
+    }
+}
+
+void usage_init(struct usage *u, const struct book *b)
+{
+    u->book = b;
+    u->nodes = xnew_array(struct usage_node, b->node_count);
+    for (uint32_t i = 0; i < b->node_count; i++)
+        fill(&u->nodes[i], &b->nodes[i]);
+    book_for_each_job(i, b) if (b->jobs[i].state == JOB_RUNS) take_job(u, &b->jobs[i]);
+    for (uint32_t i = 0; i < b->node_count; i++)
+        sum_gpus(&u->nodes[i], b->nodes[i].gpus);
 }
 
 void usage_node_min(
