@@ -5,6 +5,7 @@
 #include "sched/place.h"
 
 #include "sched/place_internal.h"
+#include "sched/sort.h"
 
 /* Costs that are cached: for so many shapes on each node, in powers of two. */
 #define COSTS_PER_NODE 16
@@ -16,6 +17,23 @@
 static uint32_t block_count(const struct book *b)
 {
     return (b->node_count + PLACE_BLOCK - 1) / PLACE_BLOCK;
+}
+
+/* Spine, leaf, then name, which is the order of the book. */
+static void order_by_network(struct place *p)
+{
+    const struct book *b = p->book;
+    _cleanup_free_ struct sort_item *items = xnew_array(struct sort_item, b->node_count);
+
+    p->position = xnew_array(uint32_t, b->node_count);
+    p->at_position = xnew_array(uint32_t, b->node_count);
+    for (uint32_t i = 0; i < b->node_count; i++)
+        items[i] = (struct sort_item){(uint64_t)b->nodes[i].spine << 16 | b->nodes[i].leaf, i};
+    sort_items(items, b->node_count);
+    for (uint32_t i = 0; i < b->node_count; i++) {
+        p->at_position[i] = items[i].value;
+        p->position[items[i].value] = i;
+    }
 }
 
 void place_init(struct place *p, const struct book *b)
@@ -31,6 +49,7 @@ void place_init(struct place *p, const struct book *b)
         p->cost_mask *= 2;
     p->costs = xnew_array(struct place_cost, p->cost_mask--);
     p->owns_costs = true;
+    order_by_network(p);
     p->ranks = place_ranks_new(b);
     p->domains = 1;
     for (uint32_t i = 0; i < b->node_count; i++)
@@ -66,8 +85,11 @@ void place_done(struct place *p)
     free(p->list);
     free(p->states);
     place_ranks_free(p->ranks);
-    if (p->owns_costs)
-        free(p->costs);
+    if (!p->owns_costs)
+        return;
+    free(p->costs);
+    free(p->position);
+    free(p->at_position);
 }
 
 static void touch(struct place *p, uint32_t node)
@@ -77,7 +99,7 @@ static void touch(struct place *p, uint32_t node)
     p->blocks[node / PLACE_BLOCK].stale = true;
     p->states[node] = 0;
     if (p->ranks)
-        place_ranks_touch(p->ranks, node);
+        place_ranks_touch(p->ranks, p->position[node]);
 }
 
 void place_take(struct place *p, const struct shape *s, const struct book_share *share)
@@ -181,6 +203,14 @@ uint32_t place_scan(struct place *p, const struct shape *s, uint64_t *ret_total)
 
 /* --- one node ----------------------------------------------------------------------------- */
 
+/* Of two that cost the same: the one that comes first in the list by its room, then the one that
+ * comes first in the network. */
+static bool is_nearer(
+    const struct place *p, const struct place_candidate *a, const struct place_candidate *b)
+{
+    return a->fits == b->fits && p->position[a->node] < p->position[b->node];
+}
+
 /* The cheapest candidate that holds count containers and is not used; BOOK_NONE: none does. */
 static uint32_t cheapest(struct place *p, uint32_t n, const struct shape *s, uint32_t count)
 {
@@ -194,7 +224,7 @@ static uint32_t cheapest(struct place *p, uint32_t n, const struct shape *s, uin
         if (p->list[i].fits < count)
             continue;
         cost = place_cost(p, p->list[i].node, s, count, cost_key);
-        if (cost < least) {
+        if (cost < least || (cost == least && is_nearer(p, &p->list[i], &p->list[best]))) {
             least = cost;
             best = i;
         }

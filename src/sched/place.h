@@ -5,7 +5,8 @@
  *   with GPUs of one model if that takes no more, inside the smallest level (leaf, spine, cluster)
  *   that holds it;
  * - among nodes that do equally well: those whose GPU model is least wanted by name, then those
- *   whose GPUs are least fragmented by it (frag.h), then by name.
+ *   whose GPUs are least fragmented by it (frag.h), then those of one leaf after the other, so that
+ *   whole leaves stay free for gangs, then by name.
  */
 #ifndef SCHED_PLACE_H
 #define SCHED_PLACE_H
@@ -38,12 +39,14 @@ struct place {
     uint64_t *states;             /* a hash of each node's; 0: not taken yet */
     struct place_cost *costs;     /* a cache: nodes in the same state cost the same */
     uint32_t cost_mask;           /* how many there are, less one */
-    bool owns_costs;
-    struct place_ranks *ranks; /* NULL in a copy */
-    bool later;                /* nodes that are away count, too */
-    uint32_t domains;          /* one more than the highest number of a leaf or spine */
-    uint64_t room;             /* containers that the last place_job that failed had room for */
-    uint64_t scanned;          /* nodes looked at, for benchmarks */
+    bool owns_costs;              /* and the next two */
+    uint32_t *position;           /* of each node in the order of the network, which breaks ties */
+    uint32_t *at_position;        /* the node there */
+    struct place_ranks *ranks;    /* NULL in a copy */
+    bool later;                   /* nodes that are away count, too */
+    uint32_t domains;             /* one more than the highest number of a leaf or spine */
+    uint64_t room;                /* containers that the last place_job that failed had room for */
+    uint64_t scanned;             /* nodes looked at, for benchmarks */
 };
 
 /* What is free now; changes as jobs are placed. */

@@ -14,8 +14,8 @@ uint64_t place_cost_key(const struct shape *s, uint32_t count);
 struct place_ranks;
 struct place_ranks *place_ranks_new(const struct book *b);
 void place_ranks_free(struct place_ranks *r);
-/* Something was taken or given back on the node. */
-void place_ranks_touch(struct place_ranks *r, uint32_t node);
+/* Something was taken or given back on the node at this position. */
+void place_ranks_touch(struct place_ranks *r, uint32_t position);
 /* The shape was placed on one node: it may be worth a ranking. */
 void place_ranks_learn(struct place_ranks *r, const struct shape *s);
 bool place_ranks_know(const struct place_ranks *r, const struct shape *s);

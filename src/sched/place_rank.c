@@ -1,7 +1,8 @@
 /*
- * A ranking has the cost of a shape on every node, and the least of each block of nodes. Nodes that
- * change are written down once for all rankings; each catches up when it is asked. So a shape of
- * which thousands are started in a pass is not searched for on all nodes each time.
+ * A ranking has the cost of a shape on every node, in the order of the network (place.h), and the
+ * least of each block. Nodes that change are written down once for all rankings; each catches up
+ * when it is asked. So a shape of which thousands are started in a pass is not searched for on all
+ * nodes each time.
  *
  * A ranking is worth its memory for a shape that comes often. There are as many as RANKS; a shape
  * whose place is taken by another one wears that one out, and has it when it comes more often.
@@ -17,13 +18,13 @@ struct ranking {
     uint32_t uses; /* 0: nobody's */
     uint32_t seen; /* changes */
     bool filled;
-    int64_t *costs, *least; /* of each node, of each block */
+    int64_t *costs, *least; /* of each position, of each block of them */
 };
 
 struct place_ranks {
     struct ranking list[RANKS];
     uint32_t nodes, blocks;
-    uint32_t *changes; /* nodes */
+    uint32_t *changes; /* positions */
     uint32_t change_count, change_max;
 };
 
@@ -51,14 +52,14 @@ void place_ranks_free(struct place_ranks *r)
 }
 
 /* When there are too many to be written down, all rankings begin anew. */
-void place_ranks_touch(struct place_ranks *r, uint32_t node)
+void place_ranks_touch(struct place_ranks *r, uint32_t position)
 {
     if (r->change_count == r->change_max) {
         r->change_count = 0;
         for (uint32_t i = 0; i < RANKS; i++)
             r->list[i].filled = false;
     }
-    r->changes[r->change_count++] = node;
+    r->changes[r->change_count++] = position;
 }
 
 static uint32_t slot_of(const struct shape *s)
@@ -119,7 +120,7 @@ static void fill(struct place *p, struct ranking *k)
         k->costs[i] = NO_ROOM;
     for (uint32_t i = 0; i < n; i++)
         if (p->list[i].fits >= k->shape.size)
-            k->costs[p->list[i].node] = place_cost(
+            k->costs[p->position[p->list[i].node]] = place_cost(
                 p, p->list[i].node, &k->shape, k->shape.size, cost_key);
     for (uint32_t i = 0; i < r->blocks; i++)
         find_least(r, k, i);
@@ -139,10 +140,10 @@ static void catch_up(struct place *p, struct ranking *k)
     uint64_t cost_key = place_cost_key(&k->shape, k->shape.size);
 
     for (; k->seen < p->ranks->change_count; k->seen++) {
-        uint32_t node = p->ranks->changes[k->seen], block = node / PLACE_BLOCK;
-        int64_t old = k->costs[node], cost = cost_now(p, &k->shape, node, cost_key);
+        uint32_t at = p->ranks->changes[k->seen], block = at / PLACE_BLOCK;
+        int64_t old = k->costs[at], cost = cost_now(p, &k->shape, p->at_position[at], cost_key);
 
-        k->costs[node] = cost;
+        k->costs[at] = cost;
         if (cost <= k->least[block])
             k->least[block] = cost;
         else if (old == k->least[block])
@@ -150,28 +151,31 @@ static void catch_up(struct place *p, struct ranking *k)
     }
 }
 
+/* Its position. */
 static uint32_t cheapest_of(const struct place_ranks *r, const struct ranking *k)
 {
-    uint32_t block = 0, node;
+    uint32_t block = 0, at;
 
     for (uint32_t i = 1; i < r->blocks; i++)
         if (k->least[i] < k->least[block])
             block = i;
     if (r->blocks == 0 || k->least[block] == NO_ROOM)
         return BOOK_NONE;
-    node = block * PLACE_BLOCK;
-    while (k->costs[node] != k->least[block])
-        node++;
-    return node;
+    at = block * PLACE_BLOCK;
+    while (k->costs[at] != k->least[block])
+        at++;
+    return at;
 }
 
 uint32_t place_ranks_cheapest(struct place *p, const struct shape *s)
 {
     struct ranking *k = &p->ranks->list[slot_of(s)];
+    uint32_t at;
 
     if (k->filled)
         catch_up(p, k);
     else
         fill(p, k);
-    return cheapest_of(p->ranks, k);
+    at = cheapest_of(p->ranks, k);
+    return at == BOOK_NONE ? at : p->at_position[at];
 }

@@ -22,7 +22,7 @@ static void add_nodes(struct book *b)
             .mem = UINT64_C(1) << 38,
             .gpus = 4 + 4 * (i % 2),
             .healthy = UINT64_MAX,
-            .leaf = (uint16_t)(1 + i / 16)};
+            .leaf = (uint16_t)(1 + i * 7 % 9)};
         uint8_t model = 0;
 
         snprintf(name, sizeof(name), "n%03u", i);
