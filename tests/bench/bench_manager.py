@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.images import image_file
 
 BUILD = Path(os.environ["MUSTER_BUILD"])
-NODES = [64, 512]
+NODES = [64, 256]
 SESSIONS = 5000       # that are pending when the agents come
 GANGS = 40
 PENDING = [1000, 8000]
@@ -45,7 +45,7 @@ class Manager:
             [BUILD / "src/manager/musterd", "--config", self.folder / "none.yaml",
              "--listen", f"127.0.0.1:{self.port}", "--state-dir", self.folder / "state",
              "--import-program", BUILD / "src/image/muster-import", "--network-overlay", OVERLAY,
-             "--log-level", "warning"], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+             "--agent-heartbeat", "30s", "--log-level", "warning"], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         self.token = ""
         self.wait(self.answers)
         self.token = (self.folder / "state/admin.token").read_text().strip()
@@ -56,10 +56,11 @@ class Manager:
         except OSError:
             return None
 
-    def wait(self, what, seconds=600):
+    def wait(self, what, seconds=240):
         end = time.monotonic() + seconds
         while not what():
-            if self.process.poll() is not None or time.monotonic() > end:
+            if self.process.poll() is not None or self.agents and self.agents.poll() is not None or \
+                    time.monotonic() > end:
                 raise RuntimeError((self.folder / "log").read_text()[-2000:])
             time.sleep(0.01)
 
