@@ -1,4 +1,5 @@
-/* Reads the last sessions that ended, oldest first, so that newer ones win. Keeps nothing itself. */
+/* Reads the last sessions that ended, oldest first, so that newer ones win. Keeps nothing itself.
+ */
 #include "manager/history.h"
 
 #include "base/json.h"

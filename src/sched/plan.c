@@ -246,7 +246,8 @@ static void view_placed(struct plan *p, const struct shape *s, const struct book
 
 /* --- now ----------------------------------------------------------------------------------- */
 
-/* Is there a place without reservations, for one that sums do not tell of? The view is gone then. */
+/* Is there a place without reservations, for one that sums do not tell of? The view is gone then.
+ */
 static bool has_place(
     struct plan *p, struct place *now, const struct shape *s, struct book_share *shares)
 {

@@ -68,7 +68,7 @@ static int mem_of(const struct fields *f, const char *name, uint64_t *ret, struc
 static int csv_shape(struct reader *r, struct shape *s, struct err *err)
 {
     const struct fields *f = &r->fields;
-    uint64_t cpus, gpus, size, single;
+    uint64_t cpus = 0, gpus = 0, size = 0, single = 0;
     int e = fields_number(f, "cpus", 1000, DEFAULT_CPUS_MILLI, &cpus, err);
 
     if (e == 0)
@@ -97,7 +97,7 @@ static int csv_line(struct reader *r, char *line, struct err *err)
 {
     struct shape s = {0};
     struct book_job job = {0};
-    uint64_t submit, duration, nice;
+    uint64_t submit = 0, duration = 0, nice = 0;
     int e;
 
     fields_split(&r->fields, line, ',');
@@ -229,11 +229,11 @@ static uint64_t tres_mem(const char *text)
 static void sacct_shape(const struct fields *f, struct shape *s)
 {
     const char *t = fields_get(f, "reqtres");
-    uint64_t nodes = MAX_OF(tres(t, "node"), UINT64_C(1)), cpus = tres(t, "cpu");
+    uint64_t nodes = tres(t, "node"), cpus = tres(t, "cpu");
 
     if (!cpus)
         cpus = MAX_OF(strtoull(fields_get(f, "reqcpus"), NULL, 10), 1ULL);
-    s->size = (uint32_t)MIN_OF(nodes, (uint64_t)UINT16_MAX);
+    s->size = nodes > 1 ? (uint32_t)MIN_OF(nodes, (uint64_t)UINT16_MAX) : 1;
     s->cpu_milli = (uint32_t)MIN_OF(cpus * 1000 / s->size, (uint64_t)UINT32_MAX);
     s->gpu_milli = (uint32_t)MIN_OF(tres(t, "gres/gpu") / s->size, UINT64_C(1000)) * SHAPE_WHOLE;
     s->mem = tres_mem(t) / s->size;
