@@ -163,7 +163,9 @@ def test_the_plan_is_told_and_drawn(cluster, tmp_path):
     assert nums[planned["num"]] == wide and abs(usec(planned["start"]) - end) <= 2
     assert {p["node"] for p in planned["places"]} == {"n1", "n2"}
     text = cluster.cli("plan", check=0).stdout
-    assert [line.split()[2] for line in text.splitlines()[1:]] == ["ends", "starts", "ends"], text
+    # What there is of other sessions' estimates and limits stands below.
+    assert [line.split()[2] for line in text.splitlines()[1:4]] == ["ends", "starts", "ends"], text
+    assert all(re.match("(estimates|time limits): ", line) for line in text.splitlines()[4:]), text
     svg = tmp_path / "plan.svg"
     cluster.cli("plan", "--svg", str(svg), check=0)
     root = ElementTree.parse(svg).getroot()
