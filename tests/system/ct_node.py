@@ -134,9 +134,7 @@ class Node:
 
     def close(self):
         for s in self.sessions:
-            s.remove()
-        if self.sessions:
-            self.sessions[0].tool("blob-gc")
+            s.remove(*(["then", "blob-gc"] if s is self.sessions[-1] else []))
         subprocess.run([TOOL, self.run_dir, "ns-remove"], check=True)
 
 
@@ -249,11 +247,11 @@ class Session:
         path = f"{self.node.cgroup}/{self.id}/{self.ids[i]}"
         return [d / path for d in [Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").iterdir()] if (d / path).is_dir()]
 
-    def remove(self):
+    def remove(self, *then):
         words = []
         for i in range(len(self.ids)):
             words += ["remove", i, "then", "unmake", i, "then", "netns-remove", i, "then"]
-        self.tool(*words, "session-remove")
+        self.tool(*words, "session-remove", *then)
 
 
 def parse_log(data):

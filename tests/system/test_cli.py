@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from ct_node import busybox_tree
 from harness import leftovers
 from harness.cluster import BUILD, GUEST, MUSTER, ROOT, URL, wait_for
-from harness.images import image_file
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="makes networks and containers: needs root")
 
@@ -515,7 +515,10 @@ def up():
 
 
 def import_base(up):
-    up("image", "import", image_file("base"), "--name", "base", timeout=300)
+    """A small one: it is imported anew for each of these clusters."""
+    tree = Path(up.dir).with_name("base")
+    busybox_tree(tree)
+    up("image", "import", f"{tree}/", timeout=300)
 
 
 @AS_ROOT

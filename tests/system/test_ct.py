@@ -209,7 +209,7 @@ def test_a_kill_for_memory_is_told(node, base_layer):
 
 def test_a_fork_bomb_stops_at_its_limit(node, base_layer):
     s = node.session([base_layer], pids_max=30, command=SLEEP).up()
-    out = s.run("/bin/sh", "-c", "for i in $(seq 60); do sleep 5 & done; echo end", check=False)
+    out = s.run("/bin/sh", "-c", "for i in $(seq 60); do sleep 20 >/dev/null 2>&1 & done; echo end", check=False)
     assert "an't fork" in out.stderr
     assert int(limit(s, "pids", "pids.current", "pids.current")) <= 30
 

@@ -171,7 +171,7 @@ def test_an_agent_that_is_away_keeps_its_sessions_and_gets_no_new_ones(cluster):
     debug = cluster.create(*FOUR, "base", user="alice")
     cluster.agents["n2"].kill9()
     wait_for(lambda: cluster.nodes()["n2"]["state"] == "unreachable", 20, "n2 is not unreachable")
-    time.sleep(8)  # longer than the fence: a debug session stays
+    time.sleep(4)  # together longer than the fence: a debug session stays
     assert cluster.nodes()["n2"]["state"] == "unreachable"
     assert cluster.nodes()["n2"]["used"]["cpus"] == 4
     s = cluster.session(debug)
