@@ -66,22 +66,29 @@ def nothing_left_of_all():
 
 class Before:
     """What was there before a test. That is what was there after the test before it, unless a fixture
-    of more than one test has come or gone in between: a snapshot is a look at all of the machine."""
-    snapshot = None
+    of more than one test has come or gone in between: a snapshot is a look at all of the machine.
+    A plugin, since hooks of a conftest.py do not hear of the fixtures of a whole session."""
 
-    @classmethod
-    def get(cls):
-        return leftovers.snapshot() if cls.snapshot is None else cls.snapshot
+    def __init__(self):
+        self.snapshot = None
+
+    def get(self):
+        return leftovers.snapshot() if self.snapshot is None else self.snapshot
+
+    def pytest_fixture_setup(self, fixturedef):
+        if fixturedef.scope != "function":
+            self.snapshot = None
+
+    def pytest_fixture_post_finalizer(self, fixturedef):
+        if fixturedef.scope != "function":
+            self.snapshot = None
 
 
-def pytest_fixture_setup(fixturedef):
-    if fixturedef.scope != "function":
-        Before.snapshot = None
+before_test = Before()
 
 
-def pytest_fixture_post_finalizer(fixturedef):
-    if fixturedef.scope != "function":
-        Before.snapshot = None
+def pytest_configure(config):
+    config.pluginmanager.register(before_test)
 
 
 def processes_of_clusters():
@@ -95,9 +102,9 @@ def nothing_left(request):
     for name in ("cluster", "w"):  # what outlives a test must be there before it is looked at
         if name in request.fixturenames:
             request.getfixturevalue("shared_cluster" if name == "cluster" else name)
-    before = Before.get()
+    before = before_test.get()
     yield
-    left, Before.snapshot = leftovers.settle_to(
+    left, before_test.snapshot = leftovers.settle_to(
         before, ignore=[*KEPT_BY_NODES, *processes_of_clusters()])
     fail_on(left, request.node.name)
 
