@@ -180,6 +180,13 @@ void *map_remove(struct map *m, const char *key)
     return value;
 }
 
+void map_copy(struct map *to, const struct map *from)
+{
+    map_init(to);
+    map_for_each (e, from)
+        map_set(to, e->key, e->value);
+}
+
 size_t map_count(const struct map *m)
 {
     return m->count;

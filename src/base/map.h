@@ -24,6 +24,8 @@ struct map {
 void map_init(struct map *m);
 /* Free the table, and each value through free_value (may be NULL). */
 void map_done(struct map *m, void (*free_value)(void *));
+/* The same keys and values, in the same order. */
+void map_copy(struct map *to, const struct map *from);
 void *map_get(const struct map *m, const char *key);
 /* Set; returns the value that was there before, or NULL. value must not be NULL. */
 void *map_set(struct map *m, const char *key, void *value);

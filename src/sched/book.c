@@ -34,13 +34,6 @@ void book_done(struct book *b)
     map_done(&b->switches, NULL);
 }
 
-static void copy_index(struct map *to, const struct map *from)
-{
-    map_init(to);
-    map_for_each (e, from)
-        map_set(to, e->key, e->value);
-}
-
 static char **copy_texts(char *const *from, size_t count)
 {
     char **to = xnew_array(char *, count + 1);
@@ -70,9 +63,9 @@ void book_copy(struct book *to, const struct book *from)
     to->text_cap = from->text_count + 1;
     for (uint32_t i = 0; i < from->model_count; i++)
         to->models[i] = xstrdup(from->models[i]);
-    copy_index(&to->shape_index, &from->shape_index);
-    copy_index(&to->names, &from->names);
-    copy_index(&to->switches, &from->switches);
+    map_copy(&to->shape_index, &from->shape_index);
+    map_copy(&to->names, &from->names);
+    map_copy(&to->switches, &from->switches);
 }
 
 /* --- names -------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
  * number keeps its name for the book's life. Nodes are kept in the order of their names, which
  * breaks ties, so that the same book gives the same decisions.
  *
- * Usage is never kept: book_usage adds up the shares each time it is asked.
+ * Usage is never kept: usage_init (usage.h) adds up the shares each time it is asked.
  */
 #ifndef SCHED_BOOK_H
 #define SCHED_BOOK_H
@@ -41,6 +41,12 @@ struct book_node {
 static inline bool book_node_takes_work(const struct book_node *n, bool later)
 {
     return n->closed == BOOK_OPEN || (later && n->closed == BOOK_UNREACHABLE);
+}
+
+/* May the shape use this GPU of the node? */
+static inline bool book_gpu_suits(const struct book_node *n, uint32_t gpu, const struct shape *s)
+{
+    return s->models == 0 || (s->models >> n->model[gpu] & 1);
 }
 
 /* Where one container of a running job is. */

@@ -67,14 +67,12 @@ enum sched_code explain_code(
     return shape->single_node && shape->size > 1 ? CODE_SINGLE_NODE : CODE_RESOURCES;
 }
 
-static void explain_no_node(struct sched_reason *r, const struct book *b, const char *group)
+static void explain_no_node(struct sched_reason *r, const struct book *b, uint32_t group_number)
 {
     _cleanup_free_ struct census *list = explain_census(b);
-    struct census c = {0};
+    struct census c = list[group_number];
+    const char *group = book_text(b, group_number);
 
-    for (uint32_t i = 0; i < b->text_count; i++)
-        if (str_eq(b->texts[i], group))
-            c = list[i];
     if (c.by[BOOK_DRAINED] > 0)
         say(r, "all nodes of group '%s' that are up are drained (%u)", group, c.by[BOOK_DRAINED]);
     else if (c.nodes == 0)
@@ -125,8 +123,7 @@ static struct resources sum_free(const struct place *p, const struct shape *s, u
         r = (struct resources){
             .cpu_milli = (uint32_t)MAX_OF(n->cpu_milli, 0), .mem = (uint64_t)MAX_OF(n->mem, 0)};
         for (uint32_t g = 0; g < b->nodes[i].gpus; g++)
-            r.gpus += n->gpu[g] == SHAPE_WHOLE &&
-                (!s->models || s->models >> b->nodes[i].model[g] & 1);
+            r.gpus += n->gpu[g] == SHAPE_WHOLE && book_gpu_suits(&b->nodes[i], g, s);
         resources_add(&sum, &r);
         ++*ret_nodes;
     }
@@ -224,6 +221,6 @@ void explain_reason(struct place *p, const struct session *session, const struct
         explain_resources(ret, p, session, shape);
         break;
     default:
-        explain_no_node(ret, p->book, session->group);
+        explain_no_node(ret, p->book, shape->group);
     }
 }

@@ -159,7 +159,7 @@ static int64_t part_cost(const struct frag_mix *mix, struct usage *u, uint32_t n
         bool seen = false;
         int64_t cost;
 
-        if (gpu[i] < (int32_t)s->gpu_milli || (s->models && !(s->models >> of->model[i] & 1)))
+        if (gpu[i] < (int32_t)s->gpu_milli || !book_gpu_suits(of, i, s))
             continue;
         for (uint32_t k = 0; k < i && !seen; k++)
             seen = gpu[k] == gpu[i] && of->model[k] == of->model[i];

@@ -95,8 +95,7 @@ uint64_t usage_near_gpus(const struct usage *u, uint32_t node, const struct shap
     uint64_t bits = 0;
 
     for (uint32_t i = 0; i < n->gpus; i++)
-        if (u->nodes[node].gpu[i] == SHAPE_WHOLE &&
-            (s->models == 0 || (s->models >> n->model[i] & 1)))
+        if (u->nodes[node].gpu[i] == SHAPE_WHOLE && book_gpu_suits(n, i, s))
             bits |= UINT64_C(1) << i;
     assert(count_bits(bits) >= shape_gpus(s));
     return take(n, bits, shape_gpus(s));

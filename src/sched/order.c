@@ -5,9 +5,6 @@
 
 #define SECOND UINT64_C(1000000)
 #define DAY (86400 * SECOND)
-#define CPUS_FOR_A_GPU 8
-
-const struct order_options order_default = {.work = 1000, .expansion = 500};
 
 /* 1000 * log2(n) by the bits of n and a line between powers of two. */
 static int32_t log2_milli(uint64_t n)
@@ -32,7 +29,7 @@ uint64_t order_expected(const struct book_job *j)
 uint64_t order_work(const struct book *b, const struct book_job *j)
 {
     const struct shape *s = &b->shapes[j->shape];
-    uint64_t milli = s->gpu_milli ? s->gpu_milli : s->cpu_milli / CPUS_FOR_A_GPU;
+    uint64_t milli = s->gpu_milli ? s->gpu_milli : s->cpu_milli / ORDER_CPUS_FOR_A_GPU;
     uint64_t seconds = MAX_OF(order_expected(j) / SECOND, UINT64_C(1));
 
     return MAX_OF(milli, UINT64_C(1)) * s->size * MIN_OF(seconds, UINT64_C(1) << 32);

@@ -14,12 +14,12 @@
 
 #include "sched/book.h"
 
+#define ORDER_CPUS_FOR_A_GPU 8 /* where there are no GPUs to count */
+
 struct order_options {
     int32_t work, expansion; /* points for a factor of two */
     int32_t age;             /* points a day */
 };
-
-extern const struct order_options order_default;
 
 struct order_factors {
     int32_t work, expansion, age, nice;

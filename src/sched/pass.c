@@ -65,18 +65,19 @@ static enum verdict try_now(struct pass *p, struct decision *d)
     return VERDICT_RESOURCES;
 }
 
+/* What keeps it from being looked at at all. */
+static bool is_kept(const struct pass *p, const struct book_job *j, uint8_t *ret)
+{
+    *ret = j->held ? VERDICT_HELD : VERDICT_BEGIN;
+    return j->held || j->begin > p->now_usec;
+}
+
 static void decide(struct pass *p, struct decision *d)
 {
     const struct book_job *j = &p->book->jobs[d->job];
 
-    if (j->held) {
-        d->verdict = VERDICT_HELD;
+    if (is_kept(p, j, &d->verdict))
         return;
-    }
-    if (j->begin > p->now_usec) {
-        d->verdict = VERDICT_BEGIN;
-        return;
-    }
     d->verdict = (uint8_t)try_now(p, d);
     if (d->verdict == VERDICT_START) {
         book_job_start(p->book, d->job, p->shares, p->now_usec);
@@ -108,8 +109,9 @@ static uint32_t find_turn(
 
     for (uint32_t i = first; i < count; i++) {
         const struct book_job *j = &p->book->jobs[jobs[i]];
+        uint8_t kept;
 
-        if (j->held || j->begin > p->now_usec || p->now_usec < j->submitted ||
+        if (is_kept(p, j, &kept) || p->now_usec < j->submitted ||
             p->now_usec - j->submitted < patience)
             continue;
         if (best == BOOK_NONE || is_older(j, &p->book->jobs[jobs[best]]))
@@ -118,7 +120,7 @@ static uint32_t find_turn(
     return best;
 }
 
-/* The cluster's GPUs in thousandths, or CPUs / 8 where it has none. */
+/* The cluster's GPUs in thousandths, or CPUs as order_work counts them where it has none. */
 static uint64_t cluster_milli(const struct book *b)
 {
     uint64_t gpus = 0, cpus = 0;
@@ -127,7 +129,7 @@ static uint64_t cluster_milli(const struct book *b)
         if (b->nodes[i].closed)
             continue;
         gpus += SHAPE_WHOLE * (uint64_t)b->nodes[i].gpus;
-        cpus += b->nodes[i].cpu_milli / 8;
+        cpus += b->nodes[i].cpu_milli / ORDER_CPUS_FOR_A_GPU;
     }
     return MAX_OF(gpus ? gpus : cpus, UINT64_C(1));
 }

@@ -178,6 +178,11 @@ static bool may_hold(struct place *p, uint32_t block, const struct shape *s)
     return b->whole >= shape_gpus(s);
 }
 
+uint32_t place_fits(const struct place *p, uint32_t node, const struct shape *s)
+{
+    return usage_may(p->book, node, s, p->later) ? usage_fits(&p->usage, node, s) : 0;
+}
+
 uint32_t place_scan(struct place *p, const struct shape *s, uint64_t *ret_total)
 {
     uint32_t n = 0, blocks = block_count(p->book);
@@ -190,7 +195,7 @@ uint32_t place_scan(struct place *p, const struct shape *s, uint64_t *ret_total)
             continue;
         p->scanned += end - block * PLACE_BLOCK;
         for (uint32_t i = block * PLACE_BLOCK; i < end; i++) {
-            uint32_t fits = usage_may(p->book, i, s, p->later) ? usage_fits(&p->usage, i, s) : 0;
+            uint32_t fits = place_fits(p, i, s);
 
             if (fits > 0)
                 p->list[n++] = (struct place_candidate){i, fits};
@@ -339,9 +344,9 @@ static uint64_t keep_leaves(struct place *p, uint32_t *n, uint32_t leaves)
         uint32_t most = 0;
 
         for (uint32_t i = 1; i < p->domains; i++)
-            if (room[i] > room[most] || kept[most])
+            if (room[i] > room[most])
                 most = i;
-        if (kept[most] || room[most] == 0)
+        if (room[most] == 0)
             break;
         kept[most] = true;
         sum += room[most];

@@ -66,6 +66,9 @@ void place_give(struct place *p, const struct shape *s, const struct book_share 
 /* What is free on the node, from elsewhere. */
 void place_set(struct place *p, uint32_t node, const struct usage_node *free);
 
+/* Containers of the shape for which the node has room, at most the size; 0 when it takes no such
+ * work. */
+uint32_t place_fits(const struct place *p, uint32_t node, const struct shape *s);
 /* Nodes with room for at least one container of the shape, into p->list; how many. *ret_total: the
  * containers that there is room for, at most the size on each node. */
 uint32_t place_scan(struct place *p, const struct shape *s, uint64_t *ret_total);

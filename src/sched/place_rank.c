@@ -130,7 +130,7 @@ static void fill(struct place *p, struct ranking *k)
 
 static int64_t cost_now(struct place *p, const struct shape *s, uint32_t node, uint64_t cost_key)
 {
-    if (!usage_may(p->book, node, s, p->later) || usage_fits(&p->usage, node, s) < s->size)
+    if (place_fits(p, node, s) < s->size)
         return NO_ROOM;
     return place_cost(p, node, s, s->size, cost_key);
 }

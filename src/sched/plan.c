@@ -338,9 +338,7 @@ static void count_node(struct walk *w, uint32_t node)
 
     if (node == BOOK_NONE)
         return;
-    fits = usage_may(w->plan->book, node, s, w->future->later)
-        ? usage_fits(&w->future->usage, node, s)
-        : 0;
+    fits = place_fits(w->future, node, s);
     w->total += fits;
     w->total -= w->fits[node];
     w->hosts += fits >= s->size;

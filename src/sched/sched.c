@@ -279,9 +279,7 @@ static void copy(struct sched *to, const struct sched *from)
 {
     *to = (struct sched){.options = from->options};
     book_copy(&to->book, &from->book);
-    map_init(&to->handles);
-    map_for_each (e, &from->handles)
-        map_set(&to->handles, e->key, e->value);
+    map_copy(&to->handles, &from->handles);
     to->notes = xmemdup(from->notes, from->note_cap * sizeof(*from->notes));
     to->note_cap = from->note_cap;
 }

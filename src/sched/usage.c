@@ -49,12 +49,6 @@ bool usage_may(const struct book *b, uint32_t node, const struct shape *s, bool 
     return s->gpu_milli == 0 || (n->gpus > 0 && (s->models == 0 || (s->models & n->models)));
 }
 
-/* May the shape use this GPU? */
-static bool suits(const struct book_node *n, uint32_t gpu, const struct shape *s)
-{
-    return s->models == 0 || (s->models >> n->model[gpu] & 1);
-}
-
 /* Containers for which the node's GPUs are enough. */
 static uint32_t gpu_fits(
     const struct book_node *n, const struct usage_node *u, const struct shape *s)
@@ -63,14 +57,14 @@ static uint32_t gpu_fits(
 
     if (shape_is_part(s)) {
         for (uint32_t i = 0; i < n->gpus; i++)
-            if (u->gpu[i] > 0 && suits(n, i, s))
+            if (u->gpu[i] > 0 && book_gpu_suits(n, i, s))
                 count += (uint32_t)u->gpu[i] / s->gpu_milli;
         return count;
     }
     if (s->models == 0 || (n->models & ~s->models) == 0)
         return u->whole / shape_gpus(s);
     for (uint32_t i = 0; i < n->gpus; i++)
-        count += u->gpu[i] == SHAPE_WHOLE && suits(n, i, s);
+        count += u->gpu[i] == SHAPE_WHOLE && book_gpu_suits(n, i, s);
     return count / shape_gpus(s);
 }
 
@@ -102,7 +96,7 @@ static uint64_t part_gpu(
     uint32_t best = SHAPE_GPUS_MAX;
 
     for (uint32_t i = 0; i < n->gpus; i++)
-        if (suits(n, i, s) && u->gpu[i] >= (int32_t)s->gpu_milli &&
+        if (book_gpu_suits(n, i, s) && u->gpu[i] >= (int32_t)s->gpu_milli &&
             (best == SHAPE_GPUS_MAX || u->gpu[i] < u->gpu[best]))
             best = i;
     assert(best < SHAPE_GPUS_MAX);
@@ -118,7 +112,7 @@ uint64_t usage_gpus(const struct usage *u, uint32_t node, const struct shape *s)
     if (shape_is_part(s))
         return part_gpu(n, &u->nodes[node], s);
     for (uint32_t i = 0; i < n->gpus && want > 0; i++)
-        if (u->nodes[node].gpu[i] == SHAPE_WHOLE && suits(n, i, s)) {
+        if (u->nodes[node].gpu[i] == SHAPE_WHOLE && book_gpu_suits(n, i, s)) {
             bits |= UINT64_C(1) << i;
             want--;
         }

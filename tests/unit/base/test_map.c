@@ -159,6 +159,27 @@ TEST(values_are_freed_when_asked)
     assert_int_equal(map_count(&m), 0);
 }
 
+TEST(a_copy_has_the_same_in_the_same_order_and_goes_its_own_way)
+{
+    struct map m, copy;
+    char key[16];
+    int i = 0;
+
+    map_init(&m);
+    for (i = 0; i < 100; i++)
+        map_set(&m, key_of(i, key), &m);
+    map_remove(&m, key_of(0, key));
+    map_copy(&copy, &m);
+    map_done(&m, NULL);
+    assert_int_equal(map_count(&copy), 99);
+    i = 1;
+    map_for_each (e, &copy) {
+        assert_string_equal(e->key, key_of(i++, key));
+        assert_ptr_equal(e->value, &m);
+    }
+    map_done(&copy, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +192,7 @@ int main(void)
         cmocka_unit_test(the_current_key_may_be_removed_in_the_loop),
         cmocka_unit_test(a_map_that_turns_over_does_not_grow),
         cmocka_unit_test(values_are_freed_when_asked),
+        cmocka_unit_test(a_copy_has_the_same_in_the_same_order_and_goes_its_own_way),
     };
 
     return RUN_TESTS(tests);
