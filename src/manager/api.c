@@ -5,11 +5,11 @@
  */
 #include "manager/api.h"
 
-#include "base/clock.h"
 #include "base/crash.h"
 #include "base/log.h"
 #include "base/strv.h"
 #include "manager/tokens.h"
+#include "wire/public.h"
 
 #define BODY_MAX (1024 * 1024)
 
@@ -187,9 +187,19 @@ bool call_is_admin(const struct call *c)
 
 void api_set_time(json_t *o, const char *key, uint64_t usec)
 {
-    char text[CLOCK_TEXT_MAX];
+    public_set_time(o, key, usec != BOOK_FOREVER ? usec : 0);
+}
 
-    json_set_str(o, key, usec && usec != BOOK_FOREVER ? clock_format(usec, text) : NULL);
+json_t *api_share_json(const struct sched_share *share)
+{
+    json_t *o = json_object(), *gpus = json_array();
+
+    json_set_str(o, "node", share->node);
+    for (unsigned g = 0; g < NODE_GPUS_MAX; g++)
+        if (share->gpus & (UINT64_C(1) << g))
+            json_array_append_new(gpus, json_integer(g));
+    json_object_set_new(o, "gpus", gpus);
+    return o;
 }
 
 bool call_is_operator(const struct call *c)

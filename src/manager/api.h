@@ -62,6 +62,8 @@ bool call_is_operator(const struct call *c); /* or an administrator */
 struct session *call_session(struct call *c, struct session **ret_loaded);
 /* A time of an answer; null for 0 and for never. */
 void api_set_time(json_t *o, const char *key, uint64_t usec);
+/* {"node", "gpus": [0, 3]}; node null where it has none. */
+json_t *api_share_json(const struct sched_share *share);
 /* Query parameters. -EINVAL answers 400 by itself and returns false. */
 bool call_query_u64(struct call *c, const char *key, uint64_t dflt, uint64_t max, uint64_t *ret);
 bool call_query_flag(const struct call *c, const char *key);
@@ -79,7 +81,6 @@ void api_session_ssh(struct call *c);
 void api_session_logs(struct call *c);
 void api_session_exec(struct call *c);
 void api_session_tcp(struct call *c);
-void api_node_list(struct call *c);
 void api_session_hold(struct call *c);
 void api_session_release(struct call *c);
 void api_queue(struct call *c);
@@ -88,6 +89,7 @@ void api_policy_show(struct call *c);
 void api_policy_change(struct call *c);
 void api_topology_show(struct call *c);
 void api_topology_set(struct call *c);
+void api_node_list(struct call *c);
 void api_node_show(struct call *c);
 void api_node_delete(struct call *c);
 void api_node_drain(struct call *c);

@@ -155,15 +155,11 @@ static json_t *dry_placement(const struct sched_start *start)
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < start->size; i++) {
-        json_t *o = json_object(), *gpus = json_array();
+        json_t *o = api_share_json(&start->shares[i]);
         char name[16];
+
         container_name_make(i, name);
         json_set_str(o, "name", name);
-        json_set_str(o, "node", start->shares[i].node);
-        for (unsigned g = 0; g < NODE_GPUS_MAX; g++)
-            if (start->shares[i].gpus & (UINT64_C(1) << g))
-                json_array_append_new(gpus, json_integer(g));
-        json_object_set_new(o, "gpus", gpus);
         json_array_append_new(list, o);
     }
     return list;

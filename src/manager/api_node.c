@@ -17,7 +17,7 @@ static json_t *sessions_on(const struct call *c, const struct node *n)
         unsigned here = 0;
         for (uint32_t i = 0; i < s->size; i++)
             here += str_eq(s->containers[i].node, n->name) && container_holds(&s->containers[i]);
-        if (!here || (!call_is_admin(c) && !str_eq(s->owner, c->user->name)))
+        if (!here || !user_may_see(c->user, s->owner))
             continue;
         json_t *o = json_object();
         json_set_str(o, "id", s->id);

@@ -8,18 +8,13 @@
 #include "manager/state.h"
 #include "wire/node.h"
 
-static bool may_name(const struct call *c, const struct session *s)
-{
-    return call_is_admin(c) || str_eq(s->owner, c->user->name);
-}
-
 #define QUEUE_DEFAULT 1000
 #define QUEUE_MAX 100000
 
 /* What is said of any session. */
 static json_t *brief_json(const struct call *c, const struct session *s)
 {
-    bool named = may_name(c, s);
+    bool named = user_may_see(c->user, s->owner);
     json_t *o = json_object();
 
     json_set_u64(o, "num", s->num);
@@ -32,7 +27,7 @@ static json_t *brief_json(const struct call *c, const struct session *s)
     return o;
 }
 
-static json_t *waiting_json(const struct call *c, struct session *s)
+static json_t *waiting_json(const struct call *c, const struct session *s)
 {
     json_t *o = brief_json(c, s), *points = json_object();
     struct order_factors f;
@@ -54,36 +49,41 @@ static json_t *waiting_json(const struct call *c, struct session *s)
     return o;
 }
 
+struct waiting {
+    const struct session *session;
+    uint32_t position;
+};
+
 static int by_position(const void *a, const void *b)
 {
-    uint64_t x = json_u64_or(*(json_t *const *)a, "position", 0);
-    uint64_t y = json_u64_or(*(json_t *const *)b, "position", 0);
+    const struct waiting *x = a, *y = b;
 
-    return x < y ? -1 : x > y;
+    return x->position < y->position ? -1 : x->position > y->position;
 }
 
 void api_queue(struct call *c)
 {
-    _cleanup_free_ json_t **list = xnew_array(json_t *, map_count(&c->m->sessions) + 1);
-    json_t *body, *out = json_array();
+    _cleanup_free_ struct waiting *list = NULL;
+    json_t *body, *out;
     uint64_t limit;
     size_t n = 0;
 
-    if (!call_query_u64(c, "limit", QUEUE_DEFAULT, QUEUE_MAX, &limit)) {
-        json_decref(out);
+    if (!call_query_u64(c, "limit", QUEUE_DEFAULT, QUEUE_MAX, &limit))
         return;
-    }
+    list = xnew_array(struct waiting, map_count(&c->m->sessions) + 1);
     map_for_each (e, &c->m->sessions) {
-        struct session *s = e->value;
-        if (s->state == SESSION_PENDING)
-            list[n++] = waiting_json(c, s);
+        const struct session *s = e->value;
+        struct sched_reason why;
+
+        if (s->state != SESSION_PENDING)
+            continue;
+        sched_brief(&c->m->sched, s, &why);
+        list[n++] = (struct waiting){s, why.position};
     }
-    qsort(list, n, sizeof(json_t *), by_position);
-    for (size_t i = 0; i < n; i++) {
-        if (i < limit)
-            json_array_append(out, list[i]);
-        json_decref(list[i]);
-    }
+    qsort(list, n, sizeof(*list), by_position);
+    out = json_array();
+    for (size_t i = 0; i < MIN_OF(n, limit); i++)
+        json_array_append_new(out, waiting_json(c, list[i].session));
     body = json_object();
     json_object_set_new(body, "queue", out);
     json_set_u64(body, "waiting", n);
@@ -98,18 +98,9 @@ static json_t *places_json(const struct sched_planned *p)
 {
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i < p->size; i++) {
-        json_t *o = json_object(), *gpus = json_array();
-
-        if (!p->shares[i].node)
-            continue;
-        json_set_str(o, "node", p->shares[i].node);
-        for (unsigned g = 0; g < NODE_GPUS_MAX; g++)
-            if (p->shares[i].gpus & (UINT64_C(1) << g))
-                json_array_append_new(gpus, json_integer(g));
-        json_object_set_new(o, "gpus", gpus);
-        json_array_append_new(list, o);
-    }
+    for (uint32_t i = 0; i < p->size; i++)
+        if (p->shares[i].node)
+            json_array_append_new(list, api_share_json(&p->shares[i]));
     return list;
 }
 

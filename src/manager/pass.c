@@ -24,12 +24,16 @@ void pass_node_changed(struct manager *m, const char *name)
 
 /* --- what is free --------------------------------------------------------------------------- */
 
-static struct node_usage *usage_of(struct node_usage *nodes, size_t count, const char *name)
+static struct sched_withheld withheld_on(const struct mnode *n)
 {
-    for (size_t i = 0; i < count; i++)
-        if (str_eq(nodes[i].node->name, name))
-            return &nodes[i];
-    return NULL;
+    struct sched_withheld all = {0};
+
+    map_for_each (q, &n->quarantined) {
+        const struct sched_withheld *held = q->value;
+        resources_add(&all.sum, &held->sum);
+        all.gpus |= held->gpus;
+    }
+    return all;
 }
 
 static void take(struct node_usage *u, const struct session *s, const struct container *c)
@@ -44,43 +48,34 @@ struct node_usage *pass_usage(struct manager *m, size_t *ret_count)
 {
     size_t count = 0;
     struct node_usage *nodes = xnew_array(struct node_usage, map_count(&m->nodes));
+    struct map by_name;
 
+    map_init(&by_name);
     map_for_each (e, &m->nodes) {
         struct mnode *n = e->value;
         struct node_usage *u = &nodes[count++];
+        struct sched_withheld held = withheld_on(n);
+
+        map_set(&by_name, e->key, u);
         u->node = &n->node;
         u->free = n->node.capacity;
-        map_for_each (q, &n->quarantined) {
-            const struct sched_withheld *held = q->value;
-            resources_sub(&u->free, &held->sum);
-        }
+        resources_sub(&u->free, &held.sum);
     }
     map_for_each (e, &m->sessions) {
         const struct session *s = e->value;
         for (uint32_t i = 0; i < s->size; i++) {
             const struct container *c = &s->containers[i];
-            struct node_usage *u = container_holds(c) ? usage_of(nodes, count, c->node) : NULL;
+            struct node_usage *u = container_holds(c) ? map_get(&by_name, c->node) : NULL;
             if (u)
                 take(u, s, c);
         }
     }
+    map_done(&by_name, NULL);
     *ret_count = count;
     return nodes;
 }
 
 /* --- telling the scheduler -------------------------------------------------------------------- */
-
-static struct sched_withheld withheld_on(const struct mnode *n)
-{
-    struct sched_withheld all = {0};
-
-    map_for_each (q, &n->quarantined) {
-        const struct sched_withheld *held = q->value;
-        resources_add(&all.sum, &held->sum);
-        all.gpus |= held->gpus;
-    }
-    return all;
-}
 
 static void tell_node(struct manager *m, const char *name)
 {

@@ -1,19 +1,9 @@
-/* Owns the documents of kind "setting". What is refused changes nothing; what is taken is saved. */
+/* What is refused changes nothing; what is taken is saved. */
 #include "manager/settings.h"
 
 #include "manager/launch.h"
 #include "manager/state.h"
 #include "sched/policy.h"
-
-#define KIND "setting"
-
-static void save(struct manager *m, const char *id, const json_t *body)
-{
-    _cleanup_free_ char *text = json_text(body);
-
-    store_put(m->store, &(struct store_doc){.kind = KIND, .id = id, .body = text});
-    store_event(m->store, "setting.changed", id, "", "{}");
-}
 
 /* --- policy --------------------------------------------------------------------------------- */
 
@@ -26,37 +16,15 @@ json_t *settings_policy_json(const struct manager *m)
     return o;
 }
 
-static int read_policy(const json_t *body, struct pass_options *to, struct err *err)
-{
-    const char *key;
-    json_t *value;
-    int r = 0;
-
-    json_object_foreach ((json_t *)body, key, value) {
-        const struct policy_knob *k = policy_find(key);
-
-        if (!k)
-            return err_set(err, -EINVAL, "there is no '%.60s' in the policy", key);
-        if (!json_is_integer(value) || json_integer_value(value) < 0)
-            return err_set(err, -EINVAL, "'%s' must be a whole number", key);
-        r = policy_set(to, k, (uint64_t)json_integer_value(value), err);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 int settings_policy_change(struct manager *m, const json_t *body, struct err *err)
 {
     struct pass_options to = m->sched.options;
-    _cleanup_(json_decrefp) json_t *whole = NULL;
-    int r = read_policy(body, &to, err);
+    int r = policy_read(body, &to, err);
 
     if (r < 0)
         return r;
     m->sched.options = to;
-    whole = settings_policy_json(m);
-    save(m, "policy", whole);
+    setting_save(m, "policy", settings_policy_json(m));
     pass_want(m);
     return 0;
 }
@@ -95,13 +63,14 @@ static int set_topology(struct manager *m, const char *text, struct err *err)
 
 int settings_topology_set(struct manager *m, const char *text, struct err *err)
 {
-    _cleanup_(json_decrefp) json_t *body = json_object();
+    json_t *body;
     int r = set_topology(m, text, err);
 
     if (r < 0)
         return r;
+    body = json_object();
     json_set_str(body, "text", text);
-    save(m, "topology", body);
+    setting_save(m, "topology", body);
     map_for_each (e, &m->nodes) {
         struct mnode *n = e->value;
         if (settings_place_node(m, &n->node))
@@ -117,7 +86,7 @@ int settings_load(
     struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err)
 {
     if (str_eq(doc->id, "policy"))
-        return read_policy(body, &m->sched.options, err);
+        return policy_read(body, &m->sched.options, err);
     if (str_eq(doc->id, "topology"))
         return set_topology(m, json_str_or(body, "text", ""), err);
     return 0;

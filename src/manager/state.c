@@ -143,6 +143,12 @@ void image_save(struct manager *m, const struct image *i)
     emit(m, "image.imported", i->name, "", json_object());
 }
 
+void setting_save(struct manager *m, const char *id, json_t *body)
+{
+    put(m, (struct store_doc){.kind = "setting", .id = id}, body);
+    emit(m, "setting.changed", id, "", json_object());
+}
+
 void image_forget(struct manager *m, struct image *i)
 {
     store_del(m->store, "image", i->name);
@@ -450,7 +456,7 @@ void state_done(struct manager *m)
 
 /* --- finding ------------------------------------------------------------------------------ */
 
-static bool may_see(const struct user *viewer, const char *owner)
+bool user_may_see(const struct user *viewer, const char *owner)
 {
     return viewer->role == ROLE_ADMIN || str_eq(viewer->name, owner);
 }
@@ -480,7 +486,7 @@ static void match_name(struct match *mt, const struct user *viewer, struct sessi
 static void match_one(
     struct match *mt, const struct user *viewer, const char *ref, uint64_t num, struct session *s)
 {
-    if (!may_see(viewer, s->owner))
+    if (!user_may_see(viewer, s->owner))
         return;
     if (str_eq(s->id, ref))
         mt->exact = s;
@@ -510,7 +516,7 @@ static int ended_match(void *arg, const struct store_doc *doc)
     _cleanup_(json_decrefp) json_t *body = NULL;
     bool prefix = strlen(e->ref) >= ID_PREFIX_MIN && str_starts(doc->id, e->ref);
 
-    if (!may_see(e->viewer, doc->owner) || map_get(&e->m->sessions, doc->id))
+    if (!user_may_see(e->viewer, doc->owner) || map_get(&e->m->sessions, doc->id))
         return 0;
     if (!prefix && !(e->num && doc->num == e->num) && !str_eq(doc->name, e->ref))
         return 0;

@@ -20,6 +20,7 @@ void group_save(struct manager *m, const struct group *g);
 void user_save(struct manager *m, const struct user *u);
 void volume_save(struct manager *m, const struct volume *v);
 void image_save(struct manager *m, const struct image *i);
+void setting_save(struct manager *m, const char *id, json_t *body); /* taken */
 /* Stage the removal, and free. */
 void volume_forget(struct manager *m, struct volume *v);
 void image_forget(struct manager *m, struct image *i);
@@ -28,6 +29,8 @@ void image_forget(struct manager *m, struct image *i);
 #define TOKEN_TEXT_MAX 64
 void token_issue(struct manager *m, const char *user, bool agent, char text[TOKEN_TEXT_MAX]);
 
+/* May the user see what is this owner's by name? Their own, an admin everybody's. */
+bool user_may_see(const struct user *viewer, const char *owner);
 /*
  * The session a person means. Live ones are borrowed; an ended one is read from the store and owned
  * by *ret_loaded (else NULL). viewer sees their own, an admin everybody's. -ENOENT, or -EEXIST when

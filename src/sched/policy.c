@@ -55,3 +55,23 @@ int policy_set(struct pass_options *o, const struct policy_knob *k, uint64_t val
         memcpy(at, &narrow, sizeof(narrow));
     return 0;
 }
+
+int policy_read(const json_t *body, struct pass_options *o, struct err *err)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach ((json_t *)body, key, value) {
+        const struct policy_knob *k = policy_find(key);
+        int r;
+
+        if (!k)
+            return err_set(err, -EINVAL, "there is no '%.60s' in the policy", key);
+        if (!json_is_integer(value) || json_integer_value(value) < 0)
+            return err_set(err, -EINVAL, "'%s' must be a whole number", key);
+        r = policy_set(o, k, (uint64_t)json_integer_value(value), err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}

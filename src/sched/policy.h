@@ -5,7 +5,7 @@
 #ifndef SCHED_POLICY_H
 #define SCHED_POLICY_H
 
-#include "base/err.h"
+#include "base/json.h"
 #include "sched/pass.h"
 
 struct policy_knob {
@@ -23,5 +23,8 @@ uint64_t policy_get(const struct pass_options *o, const struct policy_knob *k);
 /* -ERANGE "'reservations' must be at most 1000". */
 int policy_set(
     struct pass_options *o, const struct policy_knob *k, uint64_t value, struct err *err);
+/* Set the knobs that the object has, {"reservations": 16}; at the first bad one it stops. -EINVAL,
+ * -ERANGE. */
+int policy_read(const json_t *body, struct pass_options *o, struct err *err);
 
 #endif

@@ -112,8 +112,6 @@ static int read_policy(struct pass_options *o, const char *path, struct err *err
 {
     _cleanup_free_ char *text = NULL;
     _cleanup_(json_decrefp) json_t *body = NULL;
-    const char *key;
-    json_t *value;
     size_t len;
     int r = fs_read(path, POLICY_FILE_MAX, &text, &len, err);
 
@@ -121,16 +119,8 @@ static int read_policy(struct pass_options *o, const char *path, struct err *err
         r = json_parse(text, len, POLICY_FILE_MAX, &body, err);
     if (r < 0)
         return err_prefix(err, "--policy");
-    json_object_foreach (body, key, value) {
-        const struct policy_knob *k = policy_find(key);
-
-        if (!k || !json_is_integer(value))
-            return err_set(err, -EINVAL, "--policy: '%s': there is no knob '%.60s'", path, key);
-        r = policy_set(o, k, (uint64_t)json_integer_value(value), err);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    r = policy_read(body, o, err);
+    return r < 0 ? err_prefix(err, "--policy: '%s'", path) : 0;
 }
 
 static int policy_of(const struct config *c, struct replay_options *ret, struct err *err)

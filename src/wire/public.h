@@ -1,4 +1,4 @@
-/* Values as public documents show them. Inside wire only. */
+/* Values as public documents show them. */
 #ifndef WIRE_PUBLIC_H
 #define WIRE_PUBLIC_H
 

@@ -27,6 +27,8 @@
  *   grace       likewise; missing: 10 s for debug, 30 s for train
  *   on          where the command runs: "main" (default) or "all"
  *   on_failure  "strict" (default) or "tolerant"
+ *   switches    leaf switches at most; missing: any number
+ *   switch_wait so long it waits for that, seconds or "5m"; missing: 5 minutes
  *   nice        points less of priority; missing: 0
  *   hold        true: not started before somebody releases it; missing: false
  *   begin       RFC 3339: not started before; missing: at once
@@ -44,11 +46,11 @@ int session_request_from_json(const json_t *body, struct session *ret, struct er
  *  "resources": {"each": {"cpus", "mem", "gpus"}, "total": {...}, "gpu_model" (null), "shm"},
  *  "group", "image", "image_id" (null), "command" (null), "env": {}, "workdir" (null),
  *  "mounts": [{"volume", "path", "read_only"}], "time_limit_usec" (null), "grace_usec", "on",
- *  "on_failure", "nice", "hold": "none" | "user" | "operator", "begin" (null), "finish_by" (null),
- *  "attempt", "exit_code" (null),
- *  "submitted", "placed", "started", "ended", "state_since", "deadline": RFC 3339, null: not yet,
- *  "containers": [{"id", "name", "role": "main" | "sub", "idx", "rank", "node" (null), "gpus": [0],
- *      "ip" (null), "state", "end" (null), "exit_code" (null; of "signal" its number), "text"
+ *  "on_failure", "estimate_usec" (null), "switches" (null), "switch_wait_usec" (null), "nice",
+ * "hold": "none" | "user" | "operator", "begin" (null), "finish_by" (null), "attempt", "exit_code"
+ * (null), "submitted", "placed", "started", "ended", "state_since", "deadline": RFC 3339, null: not
+ * yet, "containers": [{"id", "name", "role": "main" | "sub", "idx", "rank", "node" (null), "gpus":
+ * [0], "ip" (null), "state", "end" (null), "exit_code" (null; of "signal" its number), "text"
  * (null), "started", "ended"}] by rank}
  */
 json_t *session_to_json_public(const struct session *s);

@@ -291,12 +291,7 @@ static int read_on_failure(const char *key, const json_t *v, struct session *s, 
 
 static int read_switches(const char *key, const json_t *v, struct session *s, struct err *err)
 {
-    json_int_t n = json_integer_value(v);
-
-    if (!json_is_integer(v) || n < 1 || n > UINT16_MAX)
-        return err_set(err, -EINVAL, "'%s' must be a number from 1 to %d", key, UINT16_MAX);
-    s->switches = (uint32_t)n;
-    return 0;
+    return read_count(key, v, 1, UINT16_MAX, &s->switches, err);
 }
 
 static int read_switch_wait(const char *key, const json_t *v, struct session *s, struct err *err)
