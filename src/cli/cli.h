@@ -110,6 +110,10 @@ extern const struct opt cli_plain_options[], cli_talk_options[];
  */
 int cli_parse(struct cli *cli, int argc, char **argv, void *opts, int *ret_rest);
 
+/* fn for each word, for the rest also after one that failed. The worst exit code. */
+int cli_each(struct cli *cli, int count, char **words,
+    int (*fn)(struct cli *cli, const char *word, const void *arg), const void *arg);
+
 /* The manager's address, and who said it; both are copied, from may be NULL. */
 void cli_set_url(struct cli *cli, const char *url, const char *from);
 /* err is of a "--token" that somebody tried: says how to give one. */

@@ -13,6 +13,11 @@
 #define PORT_TRIES 100
 #define SUBNETS 100
 
+int cluster_check_dir(const char *value, struct err *err)
+{
+    return value[0] == '/' ? 0 : err_set(err, -EINVAL, "must be an absolute path");
+}
+
 void cluster_done(struct cluster *c)
 {
     free(c->dir);

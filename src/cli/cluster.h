@@ -55,6 +55,9 @@ struct cluster {
     size_t count;
 };
 
+/* Of --dir. */
+int cluster_check_dir(const char *value, struct err *err);
+
 void cluster_done(struct cluster *c);
 /* -ENOENT: nothing is up there. */
 int cluster_load(const char *dir, struct cluster *ret, struct err *err);

@@ -20,18 +20,13 @@ struct down_opts {
     bool purge;
 };
 
-static int check_dir(const char *value, struct err *err)
-{
-    return value[0] == '/' ? 0 : err_set(err, -EINVAL, "must be an absolute path");
-}
-
 /* clang-format off */
 const struct opt down_options[] = {
     { "purge", OPT_BOOL, offsetof(struct down_opts, purge), NULL, NULL,
       "remove images, volumes with their data, and the store, too, and sign out (what ./run has built "
       "stays in /var/cache/muster)", 0, true },
     { "dir", OPT_STR, offsetof(struct down_opts, dir), CLUSTER_DIR, "DIR", "where it was started", 0, true,
-      check_dir },
+      cluster_check_dir },
     CLI_LOCAL_OPTIONS(struct down_opts)
 };
 /* clang-format on */

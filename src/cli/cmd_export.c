@@ -4,6 +4,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/moment.h"
+#include "cli/request.h"
 #include "cli/text.h"
 
 #define PAGE 500
@@ -14,19 +15,12 @@ struct export_opts {
     bool mine;
 };
 
-static int check_past(const char *value, struct err *err)
-{
-    uint64_t ignored;
-
-    return moment_parse(value, clock_real_usec(), &ignored, err);
-}
-
 /* clang-format off */
 const struct opt export_options[] = {
     { "since", OPT_STR, offsetof(struct export_opts, since), NULL, "TIME",
-      "only those submitted from then on: 2026-11-01, 2026-11-01T08:00", 0, true, check_past },
+      "only those submitted from then on: 2026-11-01, 2026-11-01T08:00", 0, true, request_check_moment },
     { "until", OPT_STR, offsetof(struct export_opts, until), NULL, "TIME", "only those submitted before", 0,
-      true, check_past },
+      true, request_check_moment },
     { "mine", OPT_BOOL, offsetof(struct export_opts, mine), NULL, NULL,
       "only one's own (all that there are is for administrators)", 0, true },
     CLI_TALK_OPTIONS(struct export_opts)
@@ -46,16 +40,6 @@ static uint64_t moment_or_none(const char *text)
     return usec;
 }
 
-static uint64_t time_member(const json_t *o, const char *key)
-{
-    const char *text = json_str_or(o, key, NULL);
-    uint64_t usec = 0;
-
-    if (text)
-        (void)clock_parse(text, &usec, NULL);
-    return usec;
-}
-
 static uint64_t in_bytes(const json_t *each)
 {
     return json_u64_or(each, "mem", 0);
@@ -66,7 +50,7 @@ static void print_session(const json_t *s, uint64_t submitted)
 {
     const json_t *resources = json_object_get(s, "resources"),
                  *each = json_object_get(resources, "each");
-    uint64_t started = time_member(s, "started"), ended = time_member(s, "ended");
+    uint64_t started = text_read_time(s, "started", 0), ended = text_read_time(s, "ended", 0);
     uint64_t limit = json_u64_or(s, "time_limit_usec", 0),
              guess = json_u64_or(s, "estimate_usec", 0);
     _cleanup_free_ char *cpus = text_cpus(each), *owner = text_member(s, "owner");
@@ -93,11 +77,11 @@ static bool print_page(const json_t *list, const struct window *w)
     size_t i;
 
     json_array_foreach (list, i, s) {
-        uint64_t submitted = time_member(s, "submitted");
+        uint64_t submitted = text_read_time(s, "submitted", 0);
 
         if (w->since && submitted < w->since)
             return false;
-        if ((!w->until || submitted < w->until) && time_member(s, "started"))
+        if ((!w->until || submitted < w->until) && text_read_time(s, "started", 0))
             print_session(s, submitted);
     }
     return true;

@@ -119,22 +119,22 @@ int cmd_image_show(struct cli *cli, int argc, char **argv)
     return EXIT_OK;
 }
 
+static int remove_one(struct cli *cli, const char *name, const void *arg)
+{
+    _cleanup_free_ char *path = image_path(name);
+    struct err err = ERR_INIT;
+
+    return api_call(cli, "DELETE", path, NULL, NULL, &err) < 0 ? cli_fail(cli, &err) : EXIT_OK;
+}
+
 int cmd_image_rm(struct cli *cli, int argc, char **argv)
 {
     static struct cli_plain o;
-    struct err err = ERR_INIT;
-    int rest, worst = EXIT_OK, code = cli_parse(cli, argc, argv, &o, &rest);
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)
         return code;
-    for (int i = rest; i < argc; i++) {
-        _cleanup_free_ char *path = image_path(argv[i]);
-        if (api_call(cli, "DELETE", path, NULL, NULL, &err) < 0) {
-            code = cli_fail(cli, &err);
-            worst = MAX_OF(worst, code);
-        }
-    }
-    return worst;
+    return cli_each(cli, argc - rest, argv + rest, remove_one, NULL);
 }
 
 /* --- import ------------------------------------------------------------------------------- */

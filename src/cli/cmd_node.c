@@ -199,33 +199,25 @@ int cmd_node_show(struct cli *cli, int argc, char **argv)
     return EXIT_OK;
 }
 
-/* POST to one node; key and value: of the body, may be NULL. */
-static int change(
-    struct cli *cli, const char *name, const char *suffix, const char *key, const char *value)
+/* A POST to a node; key and value: of the body, may be NULL. */
+struct change {
+    const char *suffix, *key, *value;
+};
+
+static int change(struct cli *cli, const char *name, const void *arg)
 {
-    _cleanup_free_ char *path = node_path(name, suffix);
+    const struct change *to = arg;
+    _cleanup_free_ char *path = node_path(name, to->suffix);
     _cleanup_(json_decrefp) json_t *body = json_object(), *node = NULL;
     struct err err = ERR_INIT;
 
-    if (key && value)
-        json_set_str(body, key, value);
+    if (to->key && to->value)
+        json_set_str(body, to->key, to->value);
     if (api_call(cli, "POST", path, body, &node, &err) < 0)
         return cli_fail(cli, &err);
     if (cli->json)
         api_print(cli, node);
     return EXIT_OK;
-}
-
-static int change_each(struct cli *cli, int count, char **names, const char *suffix,
-    const char *key, const char *value)
-{
-    int worst = EXIT_OK;
-
-    for (int i = 0; i < count; i++) {
-        int code = change(cli, names[i], suffix, key, value);
-        worst = MAX_OF(worst, code);
-    }
-    return worst;
 }
 
 int cmd_node_drain(struct cli *cli, int argc, char **argv)
@@ -235,7 +227,8 @@ int cmd_node_drain(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
-    return change_each(cli, argc - rest, argv + rest, "/drain", "reason", o.reason);
+    return cli_each(
+        cli, argc - rest, argv + rest, change, &(struct change){"/drain", "reason", o.reason});
 }
 
 int cmd_node_resume(struct cli *cli, int argc, char **argv)
@@ -245,7 +238,7 @@ int cmd_node_resume(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
-    return change_each(cli, argc - rest, argv + rest, "/resume", NULL, NULL);
+    return cli_each(cli, argc - rest, argv + rest, change, &(struct change){.suffix = "/resume"});
 }
 
 int cmd_node_lost(struct cli *cli, int argc, char **argv)
@@ -261,7 +254,7 @@ int cmd_node_lost(struct cli *cli, int argc, char **argv)
     path = node_path(argv[rest], "");
     if (api_get(cli, path, &before, &err) < 0)
         return cli_fail(cli, &err);
-    code = change(cli, argv[rest], "/lost", NULL, NULL);
+    code = change(cli, argv[rest], &(struct change){.suffix = "/lost"});
     if (code == EXIT_OK && str_eq(json_str_or(before, "state", ""), "lost"))
         cli_say("node '%s' was lost already", argv[rest]);
     return code;
@@ -274,25 +267,25 @@ int cmd_node_purge(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
-    return change(cli, argv[rest], "/purge", NULL, NULL);
+    return change(cli, argv[rest], &(struct change){.suffix = "/purge"});
+}
+
+static int remove_one(struct cli *cli, const char *name, const void *arg)
+{
+    _cleanup_free_ char *path = node_path(name, "");
+    struct err err = ERR_INIT;
+
+    return api_call(cli, "DELETE", path, NULL, NULL, &err) < 0 ? cli_fail(cli, &err) : EXIT_OK;
 }
 
 int cmd_node_rm(struct cli *cli, int argc, char **argv)
 {
     static struct cli_plain o;
-    struct err err = ERR_INIT;
-    int rest, worst = EXIT_OK, code = cli_parse(cli, argc, argv, &o, &rest);
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)
         return code;
-    for (; rest < argc; rest++) {
-        _cleanup_free_ char *path = node_path(argv[rest], "");
-        if (api_call(cli, "DELETE", path, NULL, NULL, &err) < 0) {
-            code = cli_fail(cli, &err);
-            worst = MAX_OF(worst, code);
-        }
-    }
-    return worst;
+    return cli_each(cli, argc - rest, argv + rest, remove_one, NULL);
 }
 
 int cmd_node_group(struct cli *cli, int argc, char **argv)
@@ -302,5 +295,5 @@ int cmd_node_group(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
-    return change(cli, argv[rest], "/group", "group", argv[rest + 1]);
+    return change(cli, argv[rest], &(struct change){"/group", "group", argv[rest + 1]});
 }

@@ -5,8 +5,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/text.h"
-
-#define TOPOLOGY_FILE_MAX (512 * 1024)
+#include "model/topology.h"
 
 /* --- policy --------------------------------------------------------------------------------- */
 
@@ -121,7 +120,7 @@ int cmd_topology_set(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
-    if (fs_read(argv[rest], TOPOLOGY_FILE_MAX, &text, &len, &err) < 0)
+    if (fs_read(argv[rest], TOPOLOGY_TEXT_MAX, &text, &len, &err) < 0)
         return cli_usage(cli, "%s", err_text(&err));
     json_object_set_new(body, "text", json_stringn(text, len));
     if (strlen(text) != len || !json_object_get(body, "text"))

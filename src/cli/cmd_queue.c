@@ -51,24 +51,27 @@ static const struct column plan_columns[] = {
 
 /* --- hold and release ----------------------------------------------------------------------- */
 
+static int post_one(struct cli *cli, const char *ref, const void *what)
+{
+    _cleanup_free_ char *path = api_session_path(ref, what);
+    _cleanup_(json_decrefp) json_t *body = json_object(), *session = NULL;
+    struct err err = ERR_INIT;
+
+    if (api_call(cli, "POST", path, body, &session, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json)
+        api_print(cli, session);
+    return EXIT_OK;
+}
+
 static int post_each(struct cli *cli, int argc, char **argv, const char *what)
 {
     static struct cli_plain o;
-    int rest, worst = EXIT_OK, code = cli_parse(cli, argc, argv, &o, &rest);
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)
         return code;
-    for (int i = rest; i < argc; i++) {
-        _cleanup_free_ char *path = api_session_path(argv[i], what);
-        _cleanup_(json_decrefp) json_t *body = json_object(), *session = NULL;
-        struct err err = ERR_INIT;
-
-        if (api_call(cli, "POST", path, body, &session, &err) < 0)
-            worst = cli_fail(cli, &err);
-        else if (cli->json)
-            api_print(cli, session);
-    }
-    return worst;
+    return cli_each(cli, argc - rest, argv + rest, post_one, what);
 }
 
 int cmd_hold(struct cli *cli, int argc, char **argv)

@@ -43,8 +43,9 @@ const struct opt wait_options[] = {
 };
 /* clang-format on */
 
-static int stop_one(struct cli *cli, const char *ref, const struct stop_opts *o)
+static int stop_one(struct cli *cli, const char *ref, const void *arg)
 {
+    const struct stop_opts *o = arg;
     _cleanup_free_ char *path = api_session_path(ref, "/stop");
     _cleanup_(json_decrefp) json_t *body = json_object(), *session = NULL, *ended = NULL;
     struct err err = ERR_INIT;
@@ -62,15 +63,11 @@ static int stop_one(struct cli *cli, const char *ref, const struct stop_opts *o)
 int cmd_stop(struct cli *cli, int argc, char **argv)
 {
     static struct stop_opts o;
-    int rest, worst = EXIT_OK, code = cli_parse(cli, argc, argv, &o, &rest);
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)
         return code;
-    for (int i = rest; i < argc; i++) {
-        code = stop_one(cli, argv[i], &o);
-        worst = MAX_OF(worst, code);
-    }
-    return worst;
+    return cli_each(cli, argc - rest, argv + rest, stop_one, &o);
 }
 
 /* The options with which a request would be that other one: "--size 2"; heap. */

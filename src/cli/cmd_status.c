@@ -10,15 +10,10 @@ struct status_opts {
     char *dir;
 };
 
-static int check_dir(const char *value, struct err *err)
-{
-    return value[0] == '/' ? 0 : err_set(err, -EINVAL, "must be an absolute path");
-}
-
 /* clang-format off */
 const struct opt status_options[] = {
     { "dir", OPT_STR, offsetof(struct status_opts, dir), CLUSTER_DIR, "DIR", "where it was started", 0,
-      true, check_dir },
+      true, cluster_check_dir },
     CLI_OUTPUT_OPTION(struct status_opts),
     CLI_LOCAL_OPTIONS(struct status_opts)
 };

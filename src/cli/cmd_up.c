@@ -28,11 +28,6 @@ struct up_opts {
     char *dir;
 };
 
-static int check_dir(const char *value, struct err *err)
-{
-    return value[0] == '/' ? 0 : err_set(err, -EINVAL, "must be an absolute path");
-}
-
 /* clang-format off */
 const struct opt up_options[] = {
     { "nodes", OPT_STR, offsetof(struct up_opts, size.nodes), NULL, "N",
@@ -47,7 +42,7 @@ const struct opt up_options[] = {
       "auto, none, or fake:MODEL:COUNT for pretend GPUs on each node (auto if unset)", 0, true,
       sizing_check_gpu },
     { "dir", OPT_STR, offsetof(struct up_opts, dir), CLUSTER_DIR, "DIR", "keep everything here", 0, true,
-      check_dir },
+      cluster_check_dir },
     CLI_LOCAL_OPTIONS(struct up_opts)
 };
 /* clang-format on */

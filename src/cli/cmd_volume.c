@@ -85,21 +85,22 @@ int cmd_volume_create(struct cli *cli, int argc, char **argv)
     return EXIT_OK;
 }
 
+static int remove_one(struct cli *cli, const char *name, const void *arg)
+{
+    const struct volume_rm_opts *o = arg;
+    _cleanup_free_ char *word = http_encode(name);
+    _cleanup_free_ char *path = xasprintf("/v1/volumes/%s%s", word, o->data ? "?data=1" : "");
+    struct err err = ERR_INIT;
+
+    return api_call(cli, "DELETE", path, NULL, NULL, &err) < 0 ? cli_fail(cli, &err) : EXIT_OK;
+}
+
 int cmd_volume_rm(struct cli *cli, int argc, char **argv)
 {
     static struct volume_rm_opts o;
-    struct err err = ERR_INIT;
-    int rest, worst = EXIT_OK, code = cli_parse(cli, argc, argv, &o, &rest);
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)
         return code;
-    for (int i = rest; i < argc; i++) {
-        _cleanup_free_ char *name = http_encode(argv[i]);
-        _cleanup_free_ char *path = xasprintf("/v1/volumes/%s%s", name, o.data ? "?data=1" : "");
-        if (api_call(cli, "DELETE", path, NULL, NULL, &err) < 0) {
-            code = cli_fail(cli, &err);
-            worst = MAX_OF(worst, code);
-        }
-    }
-    return worst;
+    return cli_each(cli, argc - rest, argv + rest, remove_one, &o);
 }

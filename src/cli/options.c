@@ -146,3 +146,15 @@ int cli_parse(struct cli *cli, int argc, char **argv, void *opts, int *ret_rest)
     cli->utc = cli->utc || common->utc;
     return check_words(cli, argc - *ret_rest, argv + *ret_rest);
 }
+
+int cli_each(struct cli *cli, int count, char **words,
+    int (*fn)(struct cli *cli, const char *word, const void *arg), const void *arg)
+{
+    int worst = EXIT_OK;
+
+    for (int i = 0; i < count; i++) {
+        int code = fn(cli, words[i], arg);
+        worst = MAX_OF(worst, code);
+    }
+    return worst;
+}

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "cli/text.h"
 
 #define WIDTH 1000
 #define LEFT 120
@@ -21,14 +22,6 @@ struct drawing {
     uint64_t from, to; /* usec */
     const json_t *nodes;
 };
-
-static uint64_t time_of(const json_t *o, const char *key, uint64_t missing)
-{
-    const char *text = json_str_or(o, key, NULL);
-    uint64_t usec;
-
-    return text && clock_parse(text, &usec, NULL) == 0 ? usec : missing;
-}
 
 static unsigned rows_of(const json_t *node)
 {
@@ -97,7 +90,7 @@ static void draw_box(
 
 static void draw_session(struct drawing *d, const json_t *s, bool planned)
 {
-    uint64_t from = time_of(s, "start", d->from), to = time_of(s, "end", d->to);
+    uint64_t from = text_read_time(s, "start", d->from), to = text_read_time(s, "end", d->to);
     const json_t *place, *gpu;
     size_t i, k;
 
@@ -155,8 +148,8 @@ static uint64_t horizon(const json_t *plan, uint64_t now)
 
     for (size_t l = 0; l < ARRAY_LEN(lists); l++)
         json_array_foreach (json_object_get(plan, lists[l]), i, s) {
-            last = MAX_OF(last, time_of(s, "start", 0));
-            last = MAX_OF(last, time_of(s, "end", 0));
+            last = MAX_OF(last, text_read_time(s, "start", 0));
+            last = MAX_OF(last, text_read_time(s, "end", 0));
         }
     return last + (last - now) / 20;
 }
@@ -170,7 +163,7 @@ char *plan_svg(const json_t *plan)
 
     json_array_foreach (d.nodes, i, n)
         rows += (int)rows_of(n);
-    d.from = time_of(plan, "now", clock_real_usec());
+    d.from = text_read_time(plan, "now", clock_real_usec());
     d.to = horizon(plan, d.from);
     buf_printf(&d.out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-5 0 %d %d\" "

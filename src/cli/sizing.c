@@ -46,20 +46,14 @@ int sizing_check_nodes(const char *value, struct err *err)
     return 0;
 }
 
-/* "fake:MODEL:COUNT", as the agent takes it */
-static bool is_fake(const char *value)
-{
-    _cleanup_(strv_freep) char **parts = strv_split(value, ':');
-    uint64_t count;
-
-    return strv_len(parts) == 3 && str_eq(parts[0], "fake") &&
-        name_check("GPU model", parts[1], NULL) == 0 &&
-        str_to_u64(parts[2], NODE_GPUS_MAX, &count) == 0 && count > 0;
-}
-
 int sizing_check_gpu(const char *value, struct err *err)
 {
-    if (str_eq(value, "auto") || str_eq(value, "none") || is_fake(value))
+    char model[NAME_MAX_LEN + 1];
+    uint32_t count;
+
+    if (str_eq(value, "auto") || str_eq(value, "none"))
+        return 0;
+    if (str_starts(value, GPU_FAKE) && gpu_fake_parse(value, model, &count, NULL) == 0)
         return 0;
     return err_set(err, -EINVAL,
         "must be auto, none, or fake:MODEL:COUNT with a count of 1 to %d, as in fake:h100:2",

@@ -9,6 +9,7 @@
 
 #define TEXT_MAX 4096
 #define WORDS_MAX (1024 * 1024)
+#define NO_TIME UINT64_MAX
 
 char *text_clean(const char *s)
 {
@@ -64,29 +65,29 @@ char *text_usec(uint64_t usec, bool utc)
     return xstrdup(text);
 }
 
-static bool get_time(const json_t *obj, const char *key, uint64_t *ret)
+uint64_t text_read_time(const json_t *obj, const char *key, uint64_t missing)
 {
     const char *text = json_str_or(obj, key, NULL);
+    uint64_t usec;
 
-    return text && clock_parse(text, ret, NULL) == 0;
+    return text && clock_parse(text, &usec, NULL) == 0 ? usec : missing;
 }
 
 char *text_time(const json_t *obj, const char *key, bool utc)
 {
-    uint64_t usec;
+    uint64_t usec = text_read_time(obj, key, NO_TIME);
 
-    return get_time(obj, key, &usec) ? text_usec(usec, utc) : xstrdup("-");
+    return usec != NO_TIME ? text_usec(usec, utc) : xstrdup("-");
 }
 
 char *text_span(const json_t *obj, const char *from, const char *to)
 {
     char text[DURATION_TEXT_MAX];
-    uint64_t a, b;
+    uint64_t a = text_read_time(obj, from, NO_TIME), b;
 
-    if (!get_time(obj, from, &a))
+    if (a == NO_TIME)
         return xstrdup("-");
-    if (!get_time(obj, to, &b))
-        b = clock_real_usec();
+    b = text_read_time(obj, to, clock_real_usec());
     b = b > a ? (b - a) / USEC_PER_SEC * USEC_PER_SEC : 0;
     return xstrdup(duration_format(b, text));
 }

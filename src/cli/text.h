@@ -12,6 +12,8 @@ char *text_member(const json_t *obj, const char *key);
 char *text_resources(const json_t *r);
 char *text_cpus(const json_t *r);
 char *text_mem(const json_t *r);
+/* A member that is a time, RFC 3339, in usec; missing: there is none. */
+uint64_t text_read_time(const json_t *obj, const char *key, uint64_t missing);
 /* RFC 3339 to "2026-11-30 14:37:48" (local, or UTC); "-" for null. */
 char *text_time(const json_t *obj, const char *key, bool utc);
 /* Between two times of the document, or up to now when "to" is null; "-" if there is no "from". */

@@ -25,6 +25,24 @@ bool gpu_model_fits(const char *wish, const char *model)
     return !*wish;
 }
 
+int gpu_fake_parse(
+    const char *spec, char model[NAME_MAX_LEN + 1], uint32_t *ret_count, struct err *err)
+{
+    const char *at = spec + strlen(GPU_FAKE), *colon = strchr(at, ':');
+    _cleanup_free_ char *name = NULL;
+    uint64_t count;
+
+    if (!colon || str_to_u64(colon + 1, NODE_GPUS_MAX, &count) < 0 || count == 0)
+        return err_set(err, -EINVAL, "pretend GPUs are 'fake:MODEL:COUNT' with a count of 1 to %d",
+            NODE_GPUS_MAX);
+    name = xstrndup(at, (size_t)(colon - at));
+    if (name_check("GPU model", name, err) < 0)
+        return -EINVAL;
+    assert(str_copy(model, NAME_MAX_LEN + 1, name) == 0);
+    *ret_count = (uint32_t)count;
+    return 0;
+}
+
 void node_done(struct node *n)
 {
     free(n->gpus);

@@ -48,6 +48,10 @@ struct node {
 
 /* Is the model one that is wished for? wish: "" any, "h100", "a100|h100". */
 bool gpu_model_fits(const char *wish, const char *model);
+/* Pretend GPUs: "fake:MODEL:COUNT". The spec begins with GPU_FAKE. -EINVAL. */
+#define GPU_FAKE "fake:"
+int gpu_fake_parse(
+    const char *spec, char model[NAME_MAX_LEN + 1], uint32_t *ret_count, struct err *err);
 void node_done(struct node *n);
 const char *node_state_name(enum node_state s);
 int node_state_parse(const char *text, enum node_state *ret);

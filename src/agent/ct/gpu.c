@@ -21,7 +21,6 @@
 
 #define NVIDIA_MAJOR 195
 #define NVIDIA_MINOR_CTL 255
-#define FAKE_PREFIX "fake:"
 #define INFORMATION_MAX 4096
 
 static const char *gpu_root = ""; /* discovery reads below it */
@@ -100,32 +99,13 @@ static int fake_node(const char *dir, uint32_t index, struct err *err)
     return 0;
 }
 
-/* "fake:MODEL:COUNT" */
-static int fake_parse(
-    const char *spec, char model[NAME_MAX_LEN + 1], uint32_t *ret_count, struct err *err)
-{
-    const char *at = spec + strlen(FAKE_PREFIX), *colon = strchr(at, ':');
-    _cleanup_free_ char *name = NULL;
-    uint64_t count;
-
-    if (!colon || str_to_u64(colon + 1, NODE_GPUS_MAX, &count) < 0 || count == 0)
-        return err_set(err, -EINVAL, "pretend GPUs are 'fake:MODEL:COUNT' with a count of 1 to %d",
-            NODE_GPUS_MAX);
-    name = xstrndup(at, (size_t)(colon - at));
-    if (name_check("GPU model", name, err) < 0)
-        return -EINVAL;
-    assert(str_copy(model, NAME_MAX_LEN + 1, name) == 0);
-    *ret_count = (uint32_t)count;
-    return 0;
-}
-
 static int fake_discover(const char *spec, const char *dev_dir, const char *node_name,
     struct gpu **ret, uint32_t *ret_count, struct err *err)
 {
     _cleanup_free_ struct gpu *gpus = NULL;
     char model[NAME_MAX_LEN + 1] = "";
     uint32_t count = 0;
-    int r = fake_parse(spec, model, &count, err);
+    int r = gpu_fake_parse(spec, model, &count, err);
 
     if (r == 0)
         r = make_dev_dir(dev_dir, err);
@@ -155,7 +135,7 @@ int gpu_discover(const char *spec, const char *dev_dir, const char *node_name, s
 {
     int r;
 
-    if (str_starts(spec, FAKE_PREFIX))
+    if (str_starts(spec, GPU_FAKE))
         return fake_discover(spec, dev_dir, node_name, ret, ret_count, err);
     if (!str_eq(spec, "none") && !str_eq(spec, "auto"))
         return err_set(
@@ -294,9 +274,9 @@ int gpu_inject(const char *spec, const char *dev_dir, const struct gpu *gpus, ui
     int r = check_given(gpu_count, given, given_count, err);
 
     if (r == 0 && given_count > 0) {
-        if (!str_starts(spec, FAKE_PREFIX))
+        if (!str_starts(spec, GPU_FAKE))
             r = add_real(gpus, given, given_count, &x, err);
-        for (uint32_t i = 0; str_starts(spec, FAKE_PREFIX) && r == 0 && i < given_count; i++)
+        for (uint32_t i = 0; str_starts(spec, GPU_FAKE) && r == 0 && i < given_count; i++)
             r = add_fake(dev_dir, gpus[given[i]].index, &x, err);
     }
     if (r < 0)
