@@ -93,3 +93,30 @@ int fields_number(const struct fields *f, const char *name, double scale, uint64
     *ret = (uint64_t)llround(n);
     return 0;
 }
+
+int fields_each(const char *path, int (*fn)(void *arg, const struct fields *f, struct err *err),
+    void *arg, struct err *err)
+{
+    _cleanup_free_ char *line = xcalloc(1, FIELDS_LINE_MAX);
+    _cleanup_(columns_done) struct columns columns = {0};
+    struct fields f = {.columns = &columns};
+    FILE *file = fopen(path, "re");
+    unsigned long number = 0;
+    int r = 0;
+
+    if (!file)
+        return err_sys(err, -errno, "cannot open '%s'", path);
+    while (r == 0 && fgets(line, FIELDS_LINE_MAX, file)) {
+        if (!strchr(line, '\n') && !feof(file))
+            r = err_set(err, -E2BIG, "the line is too long");
+        if (number++ == 0) {
+            columns_read(&columns, line, ',');
+            continue;
+        }
+        fields_split(&f, line, ',');
+        if (r == 0)
+            r = fn(arg, &f, err);
+    }
+    fclose(file);
+    return r < 0 ? err_prefix(err, "'%s' line %lu", path, number) : 0;
+}

@@ -39,29 +39,13 @@ static int add_node(struct book *b, const struct fields *f, const char *name, st
     return 0;
 }
 
-static int read_file(struct book *b, const char *path, struct err *err)
+static int add_line(void *book, const struct fields *f, struct err *err)
 {
-    _cleanup_free_ char *line = xcalloc(1, WORKLOAD_LINE_MAX);
-    _cleanup_(columns_done) struct columns columns = {0};
-    struct fields f = {.columns = &columns};
-    FILE *file = fopen(path, "re");
-    unsigned long number = 0;
-    int r = 0;
+    struct book *b = book;
 
-    if (!file)
-        return err_sys(err, -errno, "cannot open '%s'", path);
-    while (r == 0 && fgets(line, WORKLOAD_LINE_MAX, file)) {
-        if (number++ == 0) {
-            columns_read(&columns, line, ',');
-            continue;
-        }
-        fields_split(&f, line, ',');
-        r = add_node(b, &f, fields_get(&f, "name"), err);
-        if (b->node_count > NODES_MAX)
-            r = err_set(err, -E2BIG, "there are more than %d nodes", NODES_MAX);
-    }
-    fclose(file);
-    return r < 0 ? err_prefix(err, "nodes '%s' line %lu", path, number) : 0;
+    if (b->node_count == NODES_MAX)
+        return err_set(err, -E2BIG, "there are more than %d nodes", NODES_MAX);
+    return add_node(b, f, fields_get(f, "name"), err);
 }
 
 /* "cpus=96,mem=768G,gpus=8,gpu_model=v100" as columns and fields. */
@@ -103,10 +87,10 @@ int workload_nodes(struct book *b, const char *text, struct err *err)
     size_t n = x ? (size_t)(x - text) : 0;
 
     if (n == 0 || n >= sizeof(number))
-        return read_file(b, text, err);
+        return fields_each(text, add_line, b, err);
     memcpy(number, text, n);
     number[n] = '\0';
     if (str_to_u64(number, NODES_MAX, &count) < 0)
-        return read_file(b, text, err);
+        return fields_each(text, add_line, b, err);
     return make_equal(b, count, x + 1 + strspn(x + 1, " "), err);
 }

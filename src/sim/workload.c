@@ -295,11 +295,11 @@ static read_line_fn *reader_for(struct reader *r, const char *path, char *first)
 
 static int read_lines(struct reader *r, const char *path, FILE *f, struct err *err)
 {
-    _cleanup_free_ char *line = xcalloc(1, WORKLOAD_LINE_MAX);
+    _cleanup_free_ char *line = xcalloc(1, FIELDS_LINE_MAX);
     read_line_fn *read_line = NULL;
     unsigned long number = 0;
 
-    while (fgets(line, WORKLOAD_LINE_MAX, f)) {
+    while (fgets(line, FIELDS_LINE_MAX, f)) {
         int e = 0;
 
         number++;

@@ -16,7 +16,6 @@
 #include "base/err.h"
 #include "sched/book.h"
 
-#define WORKLOAD_LINE_MAX (64 * 1024)
 #define WORKLOAD_JOBS_MAX 10000000
 
 struct workload_job {

@@ -3,33 +3,7 @@
 
 #include "sim/fields.h"
 
-#define LINE_MAX_BYTES 4096
 #define MADE_UP 1000
-
-typedef int line_fn(void *arg, const struct fields *f, struct err *err);
-
-static int each_line(const char *path, line_fn *fn, void *arg, struct err *err)
-{
-    _cleanup_free_ char *line = xcalloc(1, LINE_MAX_BYTES);
-    _cleanup_(columns_done) struct columns columns = {0};
-    struct fields f = {.columns = &columns};
-    FILE *file = fopen(path, "re");
-    unsigned long number = 0;
-    int r = 0;
-
-    if (!file)
-        return err_sys(err, -errno, "cannot open '%s'", path);
-    while (r == 0 && fgets(line, LINE_MAX_BYTES, file)) {
-        if (number++ == 0) {
-            columns_read(&columns, line, ',');
-            continue;
-        }
-        fields_split(&f, line, ',');
-        r = fn(arg, &f, err);
-    }
-    fclose(file);
-    return r < 0 ? err_prefix(err, "'%s' line %lu", path, number) : 0;
-}
 
 /* Those that a list has in whole numbers below 2^31. */
 static int number_of(const struct fields *f, const char *name, uint32_t *ret, struct err *err)
@@ -68,7 +42,7 @@ static int add_node(void *arg, const struct fields *f, struct err *err)
 
 int openb_nodes(struct book *b, const char *path, struct err *err)
 {
-    return each_line(path, add_node, b, err);
+    return fields_each(path, add_node, b, err);
 }
 
 static void add(struct requests *to, const struct shape *s)
@@ -112,7 +86,7 @@ int openb_requests(struct book *b, const char *path, struct requests *ret, struc
     int r;
 
     *ret = (struct requests){0};
-    r = each_line(path, add_request, &(struct reading){b, ret}, err);
+    r = fields_each(path, add_request, &(struct reading){b, ret}, err);
     if (r == 0 && ret->count == 0)
         r = err_set(err, -ENODATA, "'%s' has no request", path);
     return r;

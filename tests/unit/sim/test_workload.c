@@ -168,6 +168,22 @@ static void nodes_come_from_a_file_or_are_equal(void **state)
     book_done(&b);
 }
 
+static void a_line_of_the_node_list_that_is_none_is_named(void **state)
+{
+    _cleanup_free_ char *path = file("bad.csv", "name,cpus\na,8\nb,x\n");
+    _cleanup_free_ char *name = xasprintf("%070000d", 0), *text = xasprintf("name\n%s\n", name);
+    _cleanup_free_ char *wide = file("wide.csv", text);
+    _cleanup_free_ char *no_number = xasprintf("'%s' line 3: 'cpus' is 'x', not a number", path);
+    _cleanup_free_ char *too_long = xasprintf("'%s' line 2: the line is too long", wide);
+    struct book b;
+
+    book_init(&b);
+    assert_fails(workload_nodes(&b, path, &err), -EINVAL, no_number);
+    assert_fails(workload_nodes(&b, wide, &err), -E2BIG, too_long);
+    assert_int_equal(b.node_count, 1);
+    book_done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +194,7 @@ int main(void)
         cmocka_unit_test(more_gpus_than_a_node_has_become_a_gang),
         cmocka_unit_test(an_empty_workload_is_refused),
         cmocka_unit_test(nodes_come_from_a_file_or_are_equal),
+        cmocka_unit_test(a_line_of_the_node_list_that_is_none_is_named),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
