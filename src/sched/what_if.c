@@ -26,6 +26,8 @@ bool what_if_init(
         .size = session->size,
         .each = session->each,
         .time_limit_usec = session->time_limit_usec,
+        .switches = session->switches,
+        .switch_wait_usec = session->switch_wait_usec,
         .begin_usec = session->begin_usec,
         .finish_usec = session->finish_usec,
         .nice = session->nice,

@@ -30,6 +30,7 @@ static void make_node(struct prng *p, struct world *w, size_t i)
     *n = (struct node){.gpus = w->gpus[i], .state = NODE_UP};
     snprintf(n->name, sizeof(n->name), "n%zu", i);
     STR_SET(n->group, "default");
+    snprintf(n->leaf, sizeof(n->leaf), "leaf%u", prng_below(p, 2));
     n->capacity = (struct resources){.cpu_milli = 16000, .mem = 64 * GIB, .gpus = 8};
     for (uint32_t g = 0; g < 8; g++) {
         n->gpus[g] = (struct gpu){.index = g, .healthy = true};
@@ -49,6 +50,8 @@ static void make_session(struct prng *p, struct world *w, size_t i)
         .each = {.cpu_milli = 1000, .mem = GIB, .gpus = prng_below(p, 9)},
         .time_limit_usec = prng_chance(p, 80) ? prng_range(p, 1, 2000) * MINUTE : 0,
         .submitted_usec = NOW - prng_below(p, 3000) * MINUTE,
+        .switches = prng_below(p, 2),
+        .switch_wait_usec = prng_range(p, 1, 6000) * MINUTE,
         .containers = w->containers[i]};
     snprintf(s->id, sizeof(s->id), "s%zu", i);
     STR_SET(s->group, "default");
