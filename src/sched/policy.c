@@ -61,6 +61,8 @@ int policy_read(const json_t *body, struct pass_options *o, struct err *err)
     const char *key;
     json_t *value;
 
+    if (!json_is_object(body))
+        return err_set(err, -EINVAL, "a policy is an object like {\"reservations\": 16}");
     json_object_foreach ((json_t *)body, key, value) {
         const struct policy_knob *k = policy_find(key);
         int r;

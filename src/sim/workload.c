@@ -93,11 +93,23 @@ static int csv_shape(struct reader *r, struct shape *s, struct err *err)
     return 0;
 }
 
+/* The one number that may be below zero. */
+static int csv_nice(const struct fields *f, int32_t *ret, struct err *err)
+{
+    const char *text = fields_get(f, "nice");
+    int64_t n = 0;
+
+    if (text[0] && str_to_i64(text, INT32_MIN, INT32_MAX, &n) < 0)
+        return err_set(err, -EINVAL, "'nice' is '%.40s', not a whole number", text);
+    *ret = (int32_t)n;
+    return 0;
+}
+
 static int csv_line(struct reader *r, char *line, struct err *err)
 {
     struct shape s = {0};
     struct book_job job = {0};
-    uint64_t submit = 0, duration = 0, nice = 0;
+    uint64_t submit = 0, duration = 0;
     int e;
 
     fields_split(&r->fields, line, ',');
@@ -109,12 +121,11 @@ static int csv_line(struct reader *r, char *line, struct err *err)
     if (e == 0)
         e = fields_number(&r->fields, "estimate", USEC, 0, &job.estimate, err);
     if (e == 0)
-        e = fields_number(&r->fields, "nice", 1, 0, &nice, err);
+        e = csv_nice(&r->fields, &job.nice, err);
     if (e == 0)
         e = csv_shape(r, &s, err);
     if (e < 0)
         return e;
-    job.nice = (int32_t)MIN_OF(nice, (uint64_t)INT32_MAX);
     job.owner = book_name(r->book, fields_get(&r->fields, "user"));
     add_job(r, submit, duration, &s, &job);
     return 0;

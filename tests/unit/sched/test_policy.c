@@ -57,6 +57,8 @@ static void what_no_policy_has_is_refused_by_its_name(void **state)
         "'reservations' must be a whole number");
     assert_fails(read_text("{\"turns_milli\": 1001}", &o, &err), -ERANGE,
         "'turns_milli' must be at most 1000");
+    assert_fails(
+        read_text("[]", &o, &err), -EINVAL, "a policy is an object like {\"reservations\": 16}");
 }
 
 static void the_defaults_can_be_set(void **state)

@@ -68,6 +68,28 @@ static void a_line_that_is_none_is_named(void **state)
     book_done(&b);
 }
 
+static void nice_may_be_below_zero(void **state)
+{
+    _cleanup_free_ char *path = file(
+        "nice.csv", "submit,duration,nice\n0,60,-500\n1,60,20\n2,60,\n");
+    _cleanup_free_ char *bad = file("bad-nice.csv", "submit,duration,nice\n0,60,low\n");
+    _cleanup_free_ char *text = xasprintf(
+        "workload '%s': line 2: 'nice' is 'low', not a whole number", bad);
+    struct workload w;
+    struct book b;
+
+    book_init(&b);
+    assert_works(workload_read(&b, path, &plain, &w, &err));
+    assert_int_equal(w.count, 3);
+    assert_int_equal(w.jobs[0].job.nice, -500);
+    assert_int_equal(w.jobs[1].job.nice, 20);
+    assert_int_equal(w.jobs[2].job.nice, 0);
+    workload_done(&w);
+    assert_fails(workload_read(&b, bad, &plain, &w, &err), -EINVAL, text);
+    workload_done(&w);
+    book_done(&b);
+}
+
 static void swf_is_read_and_jobs_that_never_ran_are_left_out(void **state)
 {
     _cleanup_free_ char *path = file("w.swf",
@@ -189,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csv_columns_come_in_any_order),
         cmocka_unit_test(a_line_that_is_none_is_named),
+        cmocka_unit_test(nice_may_be_below_zero),
         cmocka_unit_test(swf_is_read_and_jobs_that_never_ran_are_left_out),
         cmocka_unit_test(sacct_is_read_without_its_steps),
         cmocka_unit_test(more_gpus_than_a_node_has_become_a_gang),
