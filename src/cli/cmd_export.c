@@ -122,8 +122,9 @@ static void print_node(const json_t *n)
     _cleanup_free_ char *name = text_member(n, "name"), *cpus = text_cpus(capacity);
     _cleanup_free_ char *group = text_member(n, "group");
 
-    printf("%s,%s,%llu,%llu,%s,%s\n", name, cpus, (unsigned long long)in_bytes(capacity),
-        (unsigned long long)json_u64_or(capacity, "gpus", 0), json_str_or(gpu, "model", ""), group);
+    printf("%s,%s,%llu,%llu,%s,%s,%s,%s\n", name, cpus, (unsigned long long)in_bytes(capacity),
+        (unsigned long long)json_u64_or(capacity, "gpus", 0), json_str_or(gpu, "model", ""), group,
+        json_str_or(n, "leaf", ""), json_str_or(n, "spine", ""));
 }
 
 int cmd_export_nodes(struct cli *cli, int argc, char **argv)
@@ -139,7 +140,7 @@ int cmd_export_nodes(struct cli *cli, int argc, char **argv)
         return code;
     if (api_get(cli, "/v1/nodes", &body, &err) < 0)
         return cli_fail(cli, &err);
-    puts("name,cpus,mem,gpus,gpu_model,group");
+    puts("name,cpus,mem,gpus,gpu_model,group,leaf,spine");
     json_array_foreach (json_object_get(body, "nodes"), i, n)
         print_node(n);
     return EXIT_OK;
