@@ -140,14 +140,17 @@ int cmd_prio(struct cli *cli, int argc, char **argv)
     struct err err = ERR_INIT;
     const json_t *s;
     json_t *queue;
+    uint64_t more;
     int rest, code = cli_parse(cli, argc, argv, &o, &rest);
     size_t i;
 
     if (code != CLI_GO_ON)
         return code;
-    if (api_get(cli, "/v1/queue", &body, &err) < 0)
+    /* One may be anywhere in it. */
+    if (api_get(cli, rest < argc ? "/v1/queue?limit=100000" : "/v1/queue", &body, &err) < 0)
         return cli_fail(cli, &err);
     queue = json_object_get(body, "queue");
+    more = json_u64_or(body, "waiting", 0) - json_array_size(queue);
     if (rest < argc && keep_one(cli, queue, argv[rest], &err) < 0)
         return cli_fail(cli, &err);
     if (cli->json) {
@@ -157,6 +160,9 @@ int cmd_prio(struct cli *cli, int argc, char **argv)
     json_array_foreach (queue, i, s)
         prio_row(t, s, cli->utc);
     table_print(t, stdout);
+    if (rest == argc && more > 0)
+        cli_say("%llu more wait behind these; 'muster prio SESSION' shows one",
+            (unsigned long long)more);
     return EXIT_OK;
 }
 

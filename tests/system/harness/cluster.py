@@ -456,8 +456,13 @@ class Cluster:
     # --- sessions and nodes -----------------------------------------------------------------
 
     def sessions(self, ended=False):
-        query = "?all=1&limit=1000" + ("&ended=1" if ended else "")
-        return self.api("GET", "/v1/sessions" + query)["sessions"]
+        query = "/v1/sessions?all=1&limit=1000" + ("&ended=1" if ended else "")
+        page = self.api("GET", query)
+        found = page["sessions"]
+        while page["next"]:
+            page = self.api("GET", f"{query}&before={page['next']}")
+            found += page["sessions"]
+        return found
 
     def session(self, ref):
         return self.api("GET", f"/v1/sessions/{ref}")
