@@ -21,20 +21,9 @@ bool what_if_init(
         return false;
     w->start_usec = note->start ? note->start : NEVER;
     book_copy(&w->book, &s->book);
-    w->session = (struct session){.kind = session->kind,
-        .mode = session->mode,
-        .size = session->size,
-        .each = session->each,
-        .time_limit_usec = session->time_limit_usec,
-        .switches = session->switches,
-        .switch_wait_usec = session->switch_wait_usec,
-        .begin_usec = session->begin_usec,
-        .finish_usec = session->finish_usec,
-        .nice = session->nice,
-        .estimate_usec = session->estimate_usec};
-    STR_SET(w->session.group, session->group);
-    STR_SET(w->session.owner, session->owner);
-    STR_SET(w->session.gpu_model, session->gpu_model);
+    w->session = *session;
+    w->session.num = 0; /* as one that comes now */
+    w->session.submitted_usec = 0;
     return true;
 }
 

@@ -27,7 +27,7 @@ struct what_if {
     /* Inside. */
     struct book book;
     struct pass_options options;
-    struct session session; /* shallow: only what the scheduler looks at */
+    struct session session; /* shallow: nothing of it that is on the heap is looked at */
     uint32_t job;
     uint64_t now_usec, start_usec;
 };
