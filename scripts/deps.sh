@@ -2,11 +2,15 @@
 # Install the Debian packages of the lists scripts/packages/NAME.txt that are not there yet; with
 # --check only say which. Nothing is downloaded when all are there, and no service is started.
 #
+# A line "unpack:NAME" is for a program whose package would start a service with the next boot: where
+# NAME is not installed, it is unpacked in $MUSTER_CACHE/packages/NAME instead.
+#
 # usage: deps.sh [--check] NAME...
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/packages" && pwd)
 policy=/usr/sbin/policy-rc.d
+unpacked=${MUSTER_CACHE:-/var/cache/muster}/packages
 log=
 
 die()
@@ -37,8 +41,11 @@ missing()
     # shellcheck disable=SC2016 # dpkg's variables, not the shell's
     awk -F'|' '
         NR == FNR { split($0, have, " "); if (have[2] == "installed") installed[have[1]] = 1; next }
-        { for (i = 1; i <= NF; i++) if ($i in installed) next; print }' \
-        <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' 2>/dev/null) -
+        { line = $0
+          for (i = 1; i <= NF; i++) { sub("^unpack:", "", $i); if ($i in installed) next }
+          print line }' \
+        <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' 2>/dev/null
+          [ ! -d "$unpacked" ] || find "$unpacked" -mindepth 1 -maxdepth 1 ! -name '*.new' -printf '%f installed\n') -
 }
 
 # The first alternative that apt knows.
@@ -52,6 +59,15 @@ choose()
         fi
     done
     die "this system's package sources have no '${1//|/ or }'; supported are Debian 12 and later and Ubuntu 24.04"
+}
+
+# One package, beside the system.
+unpack()
+{
+    local new=$unpacked/$1.new
+    rm -rf "$new" && mkdir -p "$new/deb"
+    (cd "$new/deb" && apt download "$1") || return 1
+    dpkg-deb -x "$new"/deb/*.deb "$new" && rm -r "$new/deb" && mv "$new" "$unpacked/$1"
 }
 
 apt()
@@ -84,15 +100,24 @@ echo "deps: installing $(wc -l <<<"$need") packages: $(tr '\n' ' ' <<<"$need")"
 apt update ||
     die "cannot read the package lists: is there a network, and do /etc/apt's sources (and a proxy, if you need one) work?"
 chosen=()
+beside=()
 for line in $need; do
-    one=$(choose "$line")
-    chosen+=("$one")
+    case $line in
+    unpack:*) beside+=("${line#unpack:}") ;;
+    *)
+        one=$(choose "$line")
+        chosen+=("$one")
+        ;;
+    esac
 done
 # No package may start a service here: this is a build and test machine, perhaps a container.
 if [ ! -e "$policy" ]; then
     printf '#!/bin/sh\n# made by muster: no services while it installs\nexit 101\n' >"$policy"
     chmod 755 "$policy"
 fi
-apt install -y --no-install-recommends "${chosen[@]}" ||
+[ ${#chosen[@]} -eq 0 ] || apt install -y --no-install-recommends "${chosen[@]}" ||
     die "cannot install: ${chosen[*]}"
+for one in "${beside[@]}"; do
+    unpack "$one" || die "cannot unpack: $one"
+done
 echo "deps: done"

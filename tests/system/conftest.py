@@ -6,6 +6,7 @@ the run; what a test starts in it is ended, and nothing may be left, before the 
 """
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -18,9 +19,14 @@ from harness.images import image_file
 
 IMAGES = os.environ.get("MUSTER_TEST_IMAGES", "base,nolibc,uid1000,mpi").split(",")
 
-# What a running cluster keeps for its next session: an image's blobs stay mounted on a node, and the
-# node's own cgroup stays.
-KEPT_BY_NODES = (r"^mount \S+/run/n\d+/blob/", r"^cgroup \S+/muster(/t\w+)?$")
+# Not ignored, as what a shell starts in the background has it, and hands it down.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What a running cluster keeps for its next session: an image's blobs stay mounted on a node (by loop
+# devices where they are on a tmpfs), and the node's own cgroup stays.
+KEPT_BY_NODES = (r"^mount \S+/run/n\d+/blob/",
+                 r"^loop loop\d+ \S+/manager/blobs/sha256/",
+                 r"^cgroup \S+/muster(/t\w+)?$")
 
 
 def pytest_collection_modifyitems(items):
