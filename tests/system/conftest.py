@@ -19,8 +19,11 @@ from harness.images import image_file
 
 IMAGES = os.environ.get("MUSTER_TEST_IMAGES", "base,nolibc,uid1000,mpi").split(",")
 
-# Not ignored, as what a shell starts in the background has it, and hands it down.
+# What a shell starts in the background, or nohup(1), ignores them, and would hand that down: a signal
+# that is handled here is as usual there.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 # What a running cluster keeps for its next session: an image's blobs stay mounted on a node (by loop
 # devices where they are on a tmpfs), and the node's own cgroup stays.
