@@ -21,13 +21,16 @@
 #define STDERR 2
 #define EOF_WAIT_MSEC 500 /* for output after the end, when a background child keeps it open */
 #define KILL_WAIT_MSEC 3000
+#define LOOK_MSEC 1000
+#define STUCK_LOOKS 3 /* in a row, then nobody is waited for any more */
 
 struct exec {
     struct stream *st;
     pid_t pid; /* of the runtime's exec; 0: reaped */
     int pidfd, master;
     uv_poll_t poll;
-    uv_timer_t timer;
+    uv_timer_t timer, look;
+    unsigned stuck;
     struct pump pumps[3]; /* by descriptor; with a terminal only STDOUT, both ways */
     unsigned handles;     /* open libuv handles, pumps' included */
     bool exited, said;
@@ -64,6 +67,8 @@ static void close_all(struct exec *x)
         uv_close((uv_handle_t *)&x->poll, handle_closed);
     if (!uv_is_closing((uv_handle_t *)&x->timer))
         uv_close((uv_handle_t *)&x->timer, handle_closed);
+    if (!uv_is_closing((uv_handle_t *)&x->look))
+        uv_close((uv_handle_t *)&x->look, handle_closed);
 }
 
 static void say_exit(struct exec *x)
@@ -153,6 +158,34 @@ static void kill_late(uv_timer_t *t)
     signal_step(x, SIGKILL);
     if (x->pid)
         kill(x->pid, SIGKILL);
+}
+
+/* --- the container's end ------------------------------------------------------------------ */
+
+/* Its process 1 cannot be gone before all in it is, and who has a parent outside is only gone when
+ * that has asked for its end. */
+static bool container_ends(const struct exec *x)
+{
+    const struct ct *c = sess_container(x->st->agent, x->st->order.container);
+    _cleanup_free_ char *exe = c && c->pid ? xasprintf("/proc/%d/exe", (int)c->pid) : NULL;
+    char link[8];
+
+    return !exe || (readlink(exe, link, sizeof(link)) < 0 && errno == ENOENT);
+}
+
+/* With a terminal the runtime's exec carries the bytes: it asks for nobody's end while it waits for
+ * a reader. Nobody's reading, or not reading, may keep a container from ending. */
+static void look_whether_stuck(uv_timer_t *t)
+{
+    struct exec *x = t->data;
+    const struct pump *out = &x->pumps[STDOUT];
+
+    if (!x->pid || !out->open || out->reading || !container_ends(x)) {
+        x->stuck = 0;
+    } else if (++x->stuck >= STUCK_LOOKS) {
+        log_info("step %s: nobody reads it, and its container has ended: left", x->st->order.id);
+        kill(x->pid, SIGKILL);
+    }
 }
 
 /* --- start -------------------------------------------------------------------------------- */
@@ -308,9 +341,12 @@ static int exec_start(struct stream *st, struct err *err)
     x->pidfd = (int)syscall(SYS_pidfd_open, x->pid, 0);
     uv_poll_init(st->agent->loop, &x->poll, x->pidfd);
     uv_timer_init(st->agent->loop, &x->timer);
-    x->poll.data = x->timer.data = x;
-    x->handles += 2;
+    uv_timer_init(st->agent->loop, &x->look);
+    x->poll.data = x->timer.data = x->look.data = x;
+    x->handles += 3;
     uv_poll_start(&x->poll, UV_READABLE, child_exited);
+    if (st->order.tty)
+        uv_timer_start(&x->look, look_whether_stuck, LOOK_MSEC, LOOK_MSEC);
     return 0;
 }
 

@@ -27,6 +27,13 @@ static void out_drained(struct ends *io)
     leave_when_done(io->arg);
 }
 
+static void out_broken(struct ends *io)
+{
+    if (io->failed != -EPIPE)
+        cli_say("cannot write what the port says: %s", strerror(-io->failed));
+    _exit(EXIT_FAILED);
+}
+
 /* A WebSocket has no half-closed state: what is queued goes out, then all ends. */
 static void stdin_ended(struct ends *io)
 {
@@ -117,6 +124,7 @@ int cmd_tunnel(struct cli *cli, int argc, char **argv)
     ends_init(&t.io, &loop, STDIN_FILENO, -1);
     t.io.eof = stdin_ended;
     t.io.drained = out_drained;
+    t.io.broken = out_broken;
     t.io.arg = &t;
     signal(SIGPIPE, SIG_IGN);
     if (open_ws(cli, &t, &ref, port, &err) < 0)

@@ -96,6 +96,8 @@ static void write_done(uv_work_t *w, int status)
     struct ends *io = w->data;
     struct chunk *c = LIST_ENTRY(io->out.next, struct chunk, link);
 
+    if (io->failed < 0)
+        io->broken(io);
     io->writing = false;
     io->queued -= c->len;
     list_remove(&c->link);
@@ -108,19 +110,8 @@ static void write_done(uv_work_t *w, int status)
     write_next(io);
 }
 
-static void drop_all(struct ends *io)
-{
-    list_for_each_safe (it, &io->out) {
-        list_remove(it);
-        free(LIST_ENTRY(it, struct chunk, link));
-    }
-    io->queued = 0;
-}
-
 static void write_next(struct ends *io)
 {
-    if (io->failed < 0)
-        drop_all(io);
     if (list_is_empty(&io->out)) {
         if (io->drained)
             io->drained(io);
@@ -135,7 +126,7 @@ void ends_write(struct ends *io, int fd, const void *data, size_t len)
 {
     struct chunk *c;
 
-    if (io->failed < 0 || len == 0)
+    if (len == 0)
         return;
     c = xcalloc(1, sizeof(*c) + len);
     c->fd = fd;

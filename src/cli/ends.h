@@ -17,6 +17,7 @@ struct ends {
     int channel;                      /* byte in front of what is sent; -1: none */
     void (*eof)(struct ends *io);     /* in_fd is at its end */
     void (*drained)(struct ends *io); /* all that came is written; may be NULL */
+    void (*broken)(struct ends *io);  /* writing has failed (failed says why); does not return */
     void *arg;
 
     int in_fd;
@@ -29,7 +30,7 @@ struct ends {
     bool writing;
     struct list out; /* of chunks */
     size_t queued;
-    int failed; /* writing: negative errno; what comes later is dropped */
+    int failed; /* writing: negative errno */
     bool paused;
     uv_timer_t alive;
 };

@@ -43,6 +43,22 @@ static void stdin_ended(struct ends *io)
     ws_send_text(io->ws, "{\"eof\":true}");
 }
 
+__attribute__((noreturn)) static void leave(int code)
+{
+    terminal_restore();
+    fflush(NULL);
+    _exit(code); /* a worker may still be reading stdin */
+}
+
+/* Whoever read what the command says has gone, and with us the command's own terminal or pipe. */
+static void out_broken(struct ends *io)
+{
+    terminal_restore();
+    if (io->failed != -EPIPE && io->failed != -EIO)
+        cli_say("cannot write what the command says: %s", strerror(-io->failed));
+    leave(EXIT_MUSTER);
+}
+
 static void send_json(struct exec *x, json_t *j)
 {
     _cleanup_free_ char *text = json_text(j);
@@ -216,13 +232,6 @@ static char *head_text(json_t *head, bool tty)
     return json_text(head);
 }
 
-__attribute__((noreturn)) static void leave(int code)
-{
-    terminal_restore();
-    fflush(NULL);
-    _exit(code); /* a worker may still be reading stdin */
-}
-
 static int open_ws(struct cli *cli, struct exec *x, const char *session, const char *container,
     struct net **ret_net, struct err *err)
 {
@@ -248,6 +257,7 @@ int exec_run(
     ends_init(&x->io, &loop, STDIN_FILENO, 0);
     x->io.eof = stdin_ended;
     x->io.drained = out_drained;
+    x->io.broken = out_broken;
     x->io.arg = x;
     x->tty = tty;
     x->no_stdin = no_stdin;

@@ -397,7 +397,7 @@ def main(blobs):
                 raise OSError(n, os.strerror(n), dst)
 
     sys.setrecursionlimit(5000)
-    top = "/run/muster-test-mnt"
+    top = "/mnt"  # in a mount namespace of our own
     mount("tmpfs", top, "tmpfs", 0, "")
     os.chdir(top)
     for i, b in enumerate(blobs):
