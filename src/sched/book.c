@@ -12,6 +12,8 @@ void book_init(struct book *b)
     map_init(&b->shape_index);
     map_init(&b->names);
     map_init(&b->switches);
+    tree_init(&b->tree);
+    tree_leaf(&b->tree, TREE_NONE, TREE_NONE); /* 0: nobody */
 }
 
 void book_done(struct book *b)
@@ -32,6 +34,7 @@ void book_done(struct book *b)
     map_done(&b->shape_index, NULL);
     map_done(&b->names, NULL);
     map_done(&b->switches, NULL);
+    tree_done(&b->tree);
 }
 
 static char **copy_texts(char *const *from, size_t count)
@@ -66,6 +69,7 @@ void book_copy(struct book *to, const struct book *from)
     map_copy(&to->shape_index, &from->shape_index);
     map_copy(&to->names, &from->names);
     map_copy(&to->switches, &from->switches);
+    tree_copy(&to->tree, &from->tree);
 }
 
 /* --- names -------------------------------------------------------------------------------- */
@@ -108,8 +112,10 @@ int book_model(struct book *b, const char *name, uint8_t *ret)
         i++;
     if (i == BOOK_MODELS_MAX)
         return -ENOSPC;
-    if (i == b->model_count)
+    if (i == b->model_count) {
+        b->model_weight[i] = BOOK_WEIGHT;
         b->models[b->model_count++] = xstrdup(name);
+    }
     *ret = (uint8_t)i;
     return 0;
 }
@@ -344,6 +350,16 @@ void book_job_change(struct book *b, uint32_t job, const struct book_job *to)
     j->state = old.state;
     j->shares = old.shares;
     j->started = old.started;
+}
+
+void book_job_reshape(struct book *b, uint32_t job, uint32_t shape)
+{
+    struct book_job *j = &b->jobs[job];
+
+    assert(b->shapes[shape].size == b->shapes[j->shape].size);
+    b->shape_jobs[j->shape]--;
+    b->shape_jobs[shape]++;
+    j->shape = shape;
 }
 
 void book_job_start(

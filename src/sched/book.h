@@ -14,10 +14,12 @@
 
 #include "base/map.h"
 #include "sched/shape.h"
+#include "sched/tree.h"
 
 #define BOOK_NONE UINT32_MAX
 #define BOOK_MODELS_MAX 32 /* GPU models of a cluster */
 #define BOOK_FOREVER UINT64_MAX
+#define BOOK_WEIGHT 1000 /* of a GPU model of which nothing is said */
 
 /* What keeps a node from taking new work. */
 enum book_closed { BOOK_OPEN, BOOK_DRAINED, BOOK_UNREACHABLE, BOOK_LOST, BOOK_CLOSED_COUNT };
@@ -63,7 +65,14 @@ struct book_job {
     uint32_t shape;
     uint8_t state, kind; /* enum book_job_state, enum session_kind */
     bool held;           /* not to be started */
+    bool spot;           /* always borrows */
+    bool borrows;        /* runs: more than its account's right (ledger.h) */
+    bool leaves;         /* runs: told to end for somebody else, or ends already */
+    uint8_t tier;        /* quality of service; higher ones first */
     int32_t nice;
+    uint32_t leaf;             /* of the tree */
+    uint64_t claimed;          /* usec: since then others leave for it; 0: nobody does */
+    uint64_t leaves_for;       /* number of the session that it leaves for; 0: nobody */
     uint64_t begin;            /* usec: not started before; 0: at once */
     uint64_t relax;            /* usec: from then on on any number of switches; 0: never */
     uint32_t owner;            /* a name's number */
@@ -93,7 +102,9 @@ struct book {
     uint32_t text_count;
     size_t text_cap;
     char *models[BOOK_MODELS_MAX];
+    uint32_t model_weight[BOOK_MODELS_MAX]; /* what a GPU of it counts as, in thousandths */
     uint32_t model_count;
+    struct tree tree;
 };
 
 void book_init(struct book *b);
@@ -128,6 +139,8 @@ uint32_t book_job_add(struct book *b, const struct book_job *job);
 /* One that waits is another one now; its plan is kept if its shape is the same. shares and state
  * are not looked at. */
 void book_job_change(struct book *b, uint32_t job, const struct book_job *to);
+/* It asks for something a little other (of the same size), and keeps its plan. */
+void book_job_reshape(struct book *b, uint32_t job, uint32_t shape);
 /* It runs: shares (of the shape's size) are copied. */
 void book_job_start(
     struct book *b, uint32_t job, const struct book_share *shares, uint64_t now_usec);

@@ -110,10 +110,47 @@ void plan_started(struct plan *p, uint32_t job)
     add_end(p, job);
     p->started = xgrow(p->started, &p->started_cap, p->started_count + size, sizeof(*p->started));
     for (uint32_t k = 0; k < size; k++) {
-        uint32_t *last = &p->last_started[j->shares[k].node];
+        uint32_t *last;
 
+        if (j->shares[k].node == BOOK_NONE)
+            continue;
+        last = &p->last_started[j->shares[k].node];
         p->started[p->started_count++] = (struct plan_started){{job_end(p, job), job, k}, *last};
         *last = p->started_count;
+    }
+}
+
+static void move_end(struct plan_node_end *e, uint32_t job, uint64_t at)
+{
+    if (e->job == job)
+        e->at = at;
+}
+
+void plan_move_end(struct plan *p, uint32_t job)
+{
+    const struct book_job *j = &p->book->jobs[job];
+    uint64_t at = job_end(p, job);
+    bool known = false;
+
+    for (uint32_t i = 0; i < p->end_count; i++)
+        if (p->ends[i].value == job) {
+            p->ends[i].key = at;
+            known = true;
+        }
+    p->sorted = false;
+    if (!known) { /* it had no end */
+        plan_started(p, job);
+        return;
+    }
+    for (uint32_t k = 0; k < p->book->shapes[j->shape].size; k++) {
+        uint32_t node = j->shares[k].node;
+
+        if (node == BOOK_NONE)
+            continue;
+        for (uint32_t i = p->first[node]; i < p->first[node + 1]; i++)
+            move_end(&p->node_ends[i], job, at);
+        for (uint32_t i = p->last_started[node]; i; i = p->started[i - 1].next)
+            move_end(&p->started[i - 1].end, job, at);
     }
 }
 
@@ -242,6 +279,18 @@ static void view_placed(struct plan *p, const struct shape *s, const struct book
         if (at)
             usage_node_add(&p->saved[at - 1], &p->book->nodes[node], s, &shares[i], -1);
     }
+}
+
+void plan_look_now(struct plan *p, struct place *now)
+{
+    view_release(p, now);
+}
+
+/* Its nodes stay among those that are looked at twice: that is only slower. */
+void plan_drop_last(struct plan *p, struct place *now)
+{
+    view_release(p, now);
+    free(p->list[--p->count].shares);
 }
 
 /* --- now ----------------------------------------------------------------------------------- */

@@ -65,6 +65,13 @@ void plan_done(struct plan *p);
 /* A job has been started in this pass (its shares are in the book): it ends at its limit. */
 void plan_started(struct plan *p, uint32_t job);
 
+/* A running job's limit has changed in the book. */
+void plan_move_end(struct plan *p, uint32_t job);
+/* now is what is free, again, and not what a job would see that leaves reservations alone. */
+void plan_look_now(struct plan *p, struct place *now);
+/* The last reservation is none any more. */
+void plan_drop_last(struct plan *p, struct place *now);
+
 /*
  * Reserve the earliest time and place for the job, given what is free now. False when there is
  * none (jobs without a limit are in the way), or no reservation is left.

@@ -12,12 +12,21 @@ const struct policy_knob policy_knobs[] = {
     { "expansion", O(order.expansion), false, POINTS_MAX,
       "points for each doubling of (wait + run) / run: who waits long for what takes little time" },
     { "age", O(order.age), false, POINTS_MAX, "points for each day of waiting" },
+    { "fair", O(order.fair), false, POINTS_MAX,
+      "points for who has had least of what is his share; who has had most has none" },
+    { "half_life_usec", O(order.half_life_usec), true, YEAR,
+      "what somebody has had counts half after so long; 0: never less" },
     { "reservations", O(reservations), false, PLAN_RESERVATIONS_MAX,
       "sessions that do not fit and are planned for: 0 lets small ones pass for ever, the greatest number is "
       "conservative backfill" },
     { "patience_usec", O(patience_usec), true, YEAR,
       "after so long a session may have its turn, whatever its points; 0: nobody has one" },
     { "turns_milli", O(turns_milli), false, 1000, "thousandths of the cluster that go by turns" },
+    { "min_run_usec", O(preempt.min_run_usec), true, YEAR,
+      "a session that borrows is left alone for so long before it can be asked back" },
+    { "spot_run_usec", O(preempt.spot_run_usec), true, YEAR, "the same of a spot session" },
+    { "preempt_grace_usec", O(preempt.grace_usec), true, YEAR,
+      "from the word that a session has to leave to its end" },
     { NULL }
 };
 /* clang-format on */

@@ -127,6 +127,7 @@ static int csv_line(struct reader *r, char *line, struct err *err)
     if (e < 0)
         return e;
     job.owner = book_name(r->book, fields_get(&r->fields, "user"));
+    job.leaf = tree_leaf(&r->book->tree, TREE_NONE, job.owner);
     add_job(r, submit, duration, &s, &job);
     return 0;
 }
@@ -170,6 +171,7 @@ static int swf_line(struct reader *r, char *line, struct err *err)
         job.limit = (uint64_t)(v[SWF_REQ_TIME] * USEC);
     snprintf(user, sizeof(user), "user%.0f", v[SWF_USER]);
     job.owner = book_name(r->book, user);
+    job.leaf = tree_leaf(&r->book->tree, TREE_NONE, job.owner);
     add_job(r, (uint64_t)(v[SWF_SUBMIT] * USEC), (uint64_t)(v[SWF_RUN] * USEC), &s, &job);
     return 0;
 }
@@ -268,6 +270,7 @@ static int sacct_line(struct reader *r, char *line, struct err *err UNUSED)
     sacct_shape(&r->fields, &s);
     job.limit = sacct_limit(fields_get(&r->fields, "timelimit"));
     job.owner = book_name(r->book, fields_get(&r->fields, "user"));
+    job.leaf = tree_leaf(&r->book->tree, TREE_NONE, job.owner);
     add_job(r, submit, end - start, &s, &job);
     return 0;
 }
