@@ -7,6 +7,11 @@
 
 #define COMMAND(name) int cmd_##name(struct cli *cli, int argc, char **argv)
 
+COMMAND(account_create);
+COMMAND(account_ls);
+COMMAND(account_rm);
+COMMAND(account_set);
+COMMAND(account_show);
 COMMAND(create);
 COMMAND(down);
 COMMAND(events);
@@ -65,10 +70,10 @@ struct main_opts {
 };
 
 extern const struct opt main_options[];
-extern const struct opt create_options[], down_options[], events_options[], exec_options[],
-    export_options[], forward_options[], group_options[], help_options[], image_import_options[],
-    login_options[], logs_options[], ls_options[], node_drain_options[], plan_options[],
-    run_options[], ssh_options[], status_options[], stop_options[], up_options[],
+extern const struct opt account_options[], create_options[], down_options[], events_options[],
+    exec_options[], export_options[], forward_options[], group_options[], help_options[],
+    image_import_options[], login_options[], logs_options[], ls_options[], node_drain_options[],
+    plan_options[], run_options[], ssh_options[], status_options[], stop_options[], up_options[],
     user_add_options[], volume_ls_options[], volume_rm_options[], wait_options[];
 
 /* Print; each returns the exit code. */

@@ -55,6 +55,15 @@ int request_check_size(const char *value, struct err *err)
     return 0;
 }
 
+int request_check_qos(const char *value, struct err *err)
+{
+    enum session_qos ignored;
+
+    return session_qos_parse(value, &ignored) == 0
+        ? 0
+        : err_set(err, -EINVAL, "must be low, normal or high");
+}
+
 /* "2", "2@30m"; *ret_wait: what is behind the "@", borrowed, or NULL. */
 static int split_switches(const char *value, uint64_t *ret, const char **ret_wait)
 {
@@ -220,6 +229,12 @@ static void set_plain(const struct request_opts *o, json_t *body)
     set_text(body, "on", o->on);
     set_text(body, "on_failure", o->on_failure);
     set_text(body, "workdir", o->workdir);
+    set_text(body, "account", o->account);
+    set_text(body, "qos", o->qos);
+    if (o->spot)
+        json_set_bool(body, "spot", true);
+    if (o->requeue)
+        json_set_bool(body, "requeue", true);
     set_switches(body, o->switches);
     set_moment(body, "begin", o->begin);
     set_moment(body, "finish_by", o->deadline);

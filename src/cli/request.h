@@ -7,10 +7,10 @@
 
 struct request_opts {
     char *name, *kind, *mode, *cpus, *mem, *gpu_model, *shm, *group, *time, *grace, *on,
-        *on_failure, *workdir, *switches, *nice, *begin, *deadline;
+        *on_failure, *workdir, *account, *qos, *switches, *nice, *begin, *deadline;
     uint64_t size, gpus;
     char **volumes, **env;
-    bool dry_run, hold;
+    bool dry_run, hold, spot, requeue;
 };
 
 int request_check_kind(const char *value, struct err *err);
@@ -21,6 +21,7 @@ int request_check_size(const char *value, struct err *err);
 int request_check_volume(const char *value, struct err *err);
 int request_check_cpus(const char *value, struct err *err);
 int request_check_bytes(const char *value, struct err *err);
+int request_check_qos(const char *value, struct err *err);
 int request_check_switches(const char *value, struct err *err);
 int request_check_nice(const char *value, struct err *err);
 int request_check_moment(const char *value, struct err *err);
@@ -67,6 +68,14 @@ int request_check_time(const char *value, struct err *err);
       request_check_on_failure }, \
     { "workdir", OPT_STR, REQUEST_O(type, workdir), NULL, "PATH", \
       "start the command in this folder of the container", 'w', true }, \
+    { "account", OPT_STR, REQUEST_O(type, account), NULL, "ACCOUNT", \
+      "for which of the accounts that you work for", 0, true }, \
+    { "qos", OPT_STR, REQUEST_O(type, qos), NULL, "TIER", \
+      "low, normal or high (for operators): higher ones go first", 0, true, request_check_qos }, \
+    { "spot", OPT_BOOL, REQUEST_O(type, spot), NULL, NULL, \
+      "a train session that only borrows, and leaves as soon as others need the place", 0, true }, \
+    { "requeue", OPT_BOOL, REQUEST_O(type, requeue), NULL, NULL, \
+      "a train session that waits again when it had to leave for others", 0, true }, \
     { "switches", OPT_STR, REQUEST_O(type, switches), NULL, "N[@TIME]", \
       "on N leaf switches at most; after waiting TIME (5m) for it on any number", 0, true, \
       request_check_switches }, \

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strv.h"
+#include "manager/accounts.h"
 #include "manager/api.h"
 #include "manager/launch.h"
 #include "manager/overlay.h"
@@ -261,9 +262,15 @@ void api_session_create(struct call *c)
         r = session_request_from_json(c->body, s, &err);
     STR_SET(s->owner, c->user->name);
     if (r == 0)
+        r = account_choose(c->m, c->user, s, &err);
+    if (r == 0)
         r = check_request(c->m, s, &err);
     if (r < 0) {
         reply_err(c, &err);
+        return;
+    }
+    if (s->qos == QOS_HIGH && !call_is_operator(c)) {
+        reply_error(c, 403, "forbidden", "'qos' high is for operators");
         return;
     }
     if (s->nice < 0 && !call_is_operator(c)) {

@@ -16,6 +16,7 @@
 #include "base/crash.h"
 #include "base/log.h"
 #include "base/strv.h"
+#include "manager/accounts.h"
 #include "manager/links.h"
 #include "manager/state.h"
 
@@ -232,6 +233,7 @@ void launch_placed(struct manager *m, struct session *s)
 
     s->attempt++;
     s->placed_usec = now;
+    s->claimed_usec = 0;
     STR_SET(s->reason_code, "");
     STR_SET(s->reason, "");
     move(m, s, SESSION_PREPARING, now + m->config.prepare_usec);
@@ -244,6 +246,7 @@ static void end(struct manager *m, struct session *s)
     move(m, s, SESSION_ENDED, 0);
     s->ended_usec = s->state_usec;
     estimator_learn(&m->estimator, s);
+    account_charge(m, s);
     session_save(m, s);
     map_remove(&m->sessions, s->id);
     session_free(s);
@@ -265,6 +268,7 @@ static void wait_again(struct manager *m, struct session *s)
     }
     s->placed_usec = 0;
     s->stop_now = false;
+    s->leaves_for = s->preempt_at_usec = 0;
     move(m, s, SESSION_PENDING, launch_last_start(s));
     session_save(m, s);
     pass_want(m);
@@ -318,6 +322,22 @@ void launch_stop(struct manager *m, struct session *s, enum session_result resul
     va_start(ap, fmt);
     stop_va(m, s, result, code, now, fmt, ap);
     va_end(ap);
+}
+
+/* Its scheduler has chosen it: it has the cluster's grace to leave, whatever its own is. */
+void launch_preempt(struct manager *m, struct session *s, const struct session *for_whom)
+{
+    char until[CLOCK_TEXT_MAX];
+
+    s->grace_usec = m->sched.options.preempt.grace_usec;
+    s->leaves_for = for_whom->num;
+    s->preempt_at_usec = clock_real_usec() + s->grace_usec;
+    log_info("session %s (%llu): leaves for session %llu", s->id, (unsigned long long)s->num,
+        (unsigned long long)for_whom->num);
+    launch_stop(m, s, s->requeue ? RESULT_NONE : RESULT_PREEMPTED, "preempted", false,
+        "it borrows what session %llu (%s%s%s) has a right to, and leaves by %s",
+        (unsigned long long)for_whom->num, for_whom->owner, for_whom->account[0] ? " for " : "",
+        for_whom->account, clock_format(s->preempt_at_usec, until));
 }
 
 /* A start that failed for the machines' reasons, before any command ran. */

@@ -40,6 +40,8 @@ uint64_t launch_last_start(const struct session *s);
  * their nodes. again: it goes back to pending once everything is removed. */
 void launch_stop(struct manager *m, struct session *s, enum session_result result, const char *code,
     bool now, const char *fmt, ...) PRINTF_LIKE(6, 7);
+/* It has to leave, so that the other one starts. */
+void launch_preempt(struct manager *m, struct session *s, const struct session *for_whom);
 /* An agent's word about one container. */
 void launch_report(struct manager *m, struct mnode *n, const struct report *r);
 /* Nothing of a session is left on that node; why: how that came, if nobody had stopped it. */

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "image/image.h"
 #include "manager/config.h"
+#include "model/account.h"
 #include "model/node.h"
 #include "model/session.h"
 #include "model/topology.h"
@@ -65,6 +66,8 @@ struct manager {
     struct list waiters;  /* events.c: requests that wait for a session */
     struct map dirty;     /* session id -> its node set has to be told (launch.c) */
 
+    struct map accounts;      /* name -> struct account (accounts.c) */
+    struct map uses;          /* "ACCOUNT/USER" -> struct account_use */
     struct topology topology; /* settings.c */
     char *topology_text;
     struct sched sched;          /* pass.c: what it was told before the last pass */

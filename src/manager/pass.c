@@ -163,6 +163,30 @@ static void note_reason(struct manager *m, const char *id)
     session_save(m, s);
 }
 
+static void make_leave(struct manager *m, const struct sched_victim *v, uint64_t now_usec)
+{
+    struct session *s = map_get(&m->sessions, v->session);
+    struct session *for_whom = map_get(&m->sessions, v->for_session);
+
+    if (for_whom->claimed_usec != now_usec) {
+        for_whom->claimed_usec = now_usec;
+        session_save(m, for_whom);
+    }
+    launch_preempt(m, s, for_whom);
+}
+
+/* Others leave for somebody no longer than the scheduler says. */
+static void note_claims(struct manager *m)
+{
+    map_for_each (e, &m->sessions) {
+        struct session *s = e->value;
+        if (s->state != SESSION_PENDING || !s->claimed_usec || sched_claimed(&m->sched, s->id))
+            continue;
+        s->claimed_usec = 0;
+        session_save(m, s);
+    }
+}
+
 static void run(struct manager *m)
 {
     uint64_t now = clock_real_usec();
@@ -172,6 +196,9 @@ static void run(struct manager *m)
     sched_run(&m->sched, now, &result);
     for (size_t i = 0; i < result.started_count; i++)
         place_session(m, &result.started[i]);
+    for (size_t i = 0; i < result.victim_count; i++)
+        make_leave(m, &result.victims[i], now);
+    note_claims(m);
     for (size_t i = 0; i < result.news_count; i++)
         note_reason(m, result.news[i]);
     m->pass_count++;

@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/strv.h"
+#include "manager/accounts.h"
 #include "manager/epoch.h"
 #include "manager/history.h"
 #include "manager/launch.h"
@@ -319,6 +320,8 @@ static int load_all(struct manager *m, struct err *err)
         { { .kind = "setting" }, settings_load },
         { { .kind = "group" }, load_group },
         { { .kind = "user" }, load_user },
+        { { .kind = "account" }, accounts_load },
+        { { .kind = "use" }, accounts_load_use },
         { { .kind = "token" }, load_token },
         { { .kind = "volume" }, load_volume },
         { { .kind = "image" }, load_image },
@@ -409,6 +412,8 @@ int state_load(struct manager *m, struct err *err)
     map_init(&m->streams);
     map_init(&m->idempotency);
     map_init(&m->dirty);
+    map_init(&m->accounts);
+    map_init(&m->uses);
     map_init(&m->changed_sessions);
     map_init(&m->changed_nodes);
     sched_init(&m->sched);
@@ -416,6 +421,7 @@ int state_load(struct manager *m, struct err *err)
     r = cluster_open(m, err);
     if (r == 0)
         r = load_all(m, err);
+    accounts_loaded(m);
     if (r == 0)
         r = history_load(m, err);
     if (r == 0)
@@ -439,6 +445,7 @@ void state_done(struct manager *m)
 {
     sched_done(&m->sched);
     estimator_done(&m->estimator);
+    accounts_done(m);
     settings_done(m);
     map_done(&m->changed_sessions, NULL);
     map_done(&m->changed_nodes, NULL);

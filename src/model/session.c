@@ -11,8 +11,8 @@
 WORDS_DEFINE(session_state, enum session_state, "pending", "preparing", "starting", "running",
     "stopping", "ended")
 
-WORDS_DEFINE(
-    session_result, enum session_result, "", "succeeded", "failed", "cancelled", "timeout", "lost")
+WORDS_DEFINE(session_result, enum session_result, "", "succeeded", "failed", "cancelled", "timeout",
+    "lost", "preempted")
 
 WORDS_DEFINE(session_kind, enum session_kind, "debug", "train")
 
@@ -20,6 +20,7 @@ WORDS_DEFINE(session_mode, enum session_mode, "single-node", "multi-node")
 
 WORDS_DEFINE(session_on, enum session_on, "main", "all")
 
+WORDS_DEFINE(session_qos, enum session_qos, "low", "normal", "high")
 WORDS_DEFINE(session_hold, enum session_hold, "none", "user", "operator")
 
 WORDS_DEFINE(session_on_failure, enum session_on_failure, "strict", "tolerant")

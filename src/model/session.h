@@ -54,6 +54,7 @@ enum session_result {
     RESULT_CANCELLED,
     RESULT_TIMEOUT,
     RESULT_LOST,
+    RESULT_PREEMPTED,
     RESULT_COUNT
 };
 
@@ -61,6 +62,7 @@ enum session_kind { KIND_DEBUG, KIND_TRAIN, KIND_COUNT };
 enum session_mode { MODE_SINGLE_NODE, MODE_MULTI_NODE, MODE_COUNT };
 enum session_on { ON_MAIN, ON_ALL, ON_COUNT };                         /* where the command runs */
 enum session_hold { HOLD_NONE, HOLD_USER, HOLD_OPERATOR, HOLD_COUNT }; /* who holds it back */
+enum session_qos { QOS_LOW, QOS_NORMAL, QOS_HIGH, QOS_COUNT };         /* higher ones go first */
 enum session_on_failure { FAIL_STRICT, FAIL_TOLERANT, FAIL_COUNT };
 
 struct session_mount {
@@ -94,11 +96,15 @@ struct session {
     uint64_t grace_usec;      /* between the stop signal and SIGKILL */
     enum session_on on;
     enum session_on_failure on_failure;
-    uint32_t switches;         /* leaf switches at most; 0: any number */
-    uint64_t switch_wait_usec; /* so long it waits for that */
-    int nice;                  /* points less than its priority would be; below 0: more */
-    uint64_t begin_usec;       /* real time: not started before; 0: at once */
-    uint64_t finish_usec;      /* real time: over by then, or not started at all; 0: whenever */
+    uint32_t switches;              /* leaf switches at most; 0: any number */
+    uint64_t switch_wait_usec;      /* so long it waits for that */
+    char account[NAME_MAX_LEN + 1]; /* that it is for; "": none */
+    enum session_qos qos;
+    bool spot;            /* train: borrows always, and leaves first */
+    bool requeue;         /* train: when others have it leave, it waits again */
+    int nice;             /* points less than its priority would be; below 0: more */
+    uint64_t begin_usec;  /* real time: not started before; 0: at once */
+    uint64_t finish_usec; /* real time: over by then, or not started at all; 0: whenever */
 
     /* What became of it */
     enum session_hold hold; /* pending: not looked at */
@@ -110,7 +116,10 @@ struct session {
     char
         reason_code[48]; /* stable word: "resources", "node_unreachable", "container_exited", ... */
     char reason[256];    /* for a person */
-    uint64_t estimate_usec; /* how long it is expected to run, from its like; 0: not known */
+    uint64_t claimed_usec;    /* pending: since then others leave for it; 0: nobody does */
+    uint64_t leaves_for;      /* number of the session that it leaves for; 0: none */
+    uint64_t preempt_at_usec; /* by then it is gone */
+    uint64_t estimate_usec;   /* how long it is expected to run, from its like; 0: not known */
     uint64_t submitted_usec, placed_usec, started_usec, ended_usec; /* real time; 0: not yet */
     uint64_t state_usec;    /* when it came into its state */
     uint64_t deadline_usec; /* real time at which the present state is given up; 0: none */
@@ -144,6 +153,8 @@ const char *session_on_name(enum session_on o); /* "main", "all" */
 int session_on_parse(const char *text, enum session_on *ret);
 const char *session_hold_name(enum session_hold h); /* "none", "user", "operator" */
 int session_hold_parse(const char *text, enum session_hold *ret);
+const char *session_qos_name(enum session_qos q); /* "low", "normal", "high" */
+int session_qos_parse(const char *text, enum session_qos *ret);
 const char *session_on_failure_name(enum session_on_failure f); /* "strict", "tolerant" */
 int session_on_failure_parse(const char *text, enum session_on_failure *ret);
 

@@ -87,6 +87,10 @@ static int check_schedule(const struct session *s, struct err *err)
     if (s->nice < -SESSION_NICE_MAX || s->nice > SESSION_NICE_MAX)
         return err_set(err, -EINVAL, "'nice' must be a whole number from -%d to %d, not %d",
             SESSION_NICE_MAX, SESSION_NICE_MAX, s->nice);
+    if ((s->spot || s->requeue) && s->kind == KIND_DEBUG)
+        return err_set(err, -EINVAL,
+            "'%s' is for 'train' sessions: a 'debug' session never leaves for others",
+            s->spot ? "spot" : "requeue");
     if (s->finish_usec && s->begin_usec + s->time_limit_usec > s->finish_usec)
         return err_set(err, -EINVAL,
             "'finish_by' is before 'begin' and 'time_limit' together: it could not be over by "

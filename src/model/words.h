@@ -13,7 +13,7 @@ struct words {
 extern const struct words container_state_words, container_end_words, node_state_words, role_words;
 extern const struct words session_state_words, session_result_words, session_kind_words;
 extern const struct words session_mode_words, session_on_words, session_on_failure_words,
-    session_hold_words;
+    session_hold_words, session_qos_words;
 
 /* The word's index, or -EINVAL. NULL matches nothing. */
 int words_find(const struct words *words, const char *text);

@@ -14,6 +14,8 @@ static const char *const code_words[CODE_COUNT] = {
     [CODE_SINGLE_NODE] = "single_node_too_small_now",
     [CODE_SWITCHES] = "switches",
     [CODE_PRIORITY] = "priority",
+    [CODE_QUOTA] = "quota",
+    [CODE_LEAVING] = "preempting",
     [CODE_NO_NODE] = "no_node_up",
     [CODE_DRAINED] = "group_drained",
 };
@@ -26,6 +28,8 @@ static const char *const slurm_words[CODE_COUNT] = {
     [CODE_SINGLE_NODE] = "Resources",
     [CODE_SWITCHES] = "Resources",
     [CODE_PRIORITY] = "Priority",
+    [CODE_QUOTA] = "AssocGrpGRES",
+    [CODE_LEAVING] = "Resources",
     [CODE_NO_NODE] = "ReqNodeNotAvail",
     [CODE_DRAINED] = "ReqNodeNotAvail",
 };
@@ -60,6 +64,10 @@ enum sched_code explain_code(
         return CODE_HELD;
     if (verdict == VERDICT_BEGIN)
         return CODE_BEGIN;
+    if (verdict == VERDICT_QUOTA)
+        return CODE_QUOTA;
+    if (verdict == VERDICT_LEAVING)
+        return CODE_LEAVING;
     if (c->by[BOOK_OPEN] == 0)
         return c->by[BOOK_DRAINED] > 0 ? CODE_DRAINED : CODE_NO_NODE;
     if (verdict == VERDICT_PRIORITY)
@@ -156,6 +164,49 @@ static void explain_priority(struct sched_reason *r, const struct session *s)
         (uintmax_t)r->blocker);
 }
 
+static void explain_leaving(struct sched_reason *r, const struct session *s)
+{
+    char gang[REASON_GANG_MAX], time[CLOCK_TEXT_MAX];
+
+    reason_gang(s, gang);
+    say(r, "sessions that borrow leave for it until %s, to make room for %s",
+        r->start_usec ? clock_format(r->start_usec, time) : "soon", gang);
+}
+
+/* What bounds somebody, in words; Slurm's name for it beside. */
+static const struct {
+    const char *code, *slurm, *text;
+} bounds[] = {
+    [LEDGER_MAX] = {"quota_max", "AssocGrpGRES",
+        "with it the account would have more GPUs than its maximum"},
+    [LEDGER_DEBUG] = {"quota_deserved", "AssocGrpGRES",
+        "debug sessions stay within the deserved quota of the account"},
+    [LEDGER_GUARANTEE] = {"quota_guarantee", "Resources",
+        "what is free is guaranteed to other accounts"},
+    [LEDGER_SESSIONS] = {"user_sessions", "AssocMaxJobsLimit",
+        "as many sessions of its owner run for the account as may at once"},
+    [LEDGER_GPUS] = {"user_gpus", "QOSMaxGRESPerUser",
+        "with it its owner would have more GPUs than each user of the account may have at once"},
+    [LEDGER_DEBUG_GPUS] = {"user_debug_gpus", "QOSMaxGRESPerUser",
+        "with it its owner would have more GPUs in debug sessions than each user of the account "
+        "may have"},
+    [LEDGER_WINDOW] = {"user_gpu_hours", "AssocGrpGRESMinutes",
+        "its owner has used up the GPU-hours that each user of the account has"},
+};
+
+void explain_quota(const struct book *b, const struct session *session, const struct sched_note *n,
+    struct sched_reason *ret)
+{
+    const char *name = n->account == TREE_NONE ? session->account
+                                               : b->tree.accounts[n->account].name;
+
+    if (n->code != CODE_QUOTA || n->word >= ARRAY_LEN(bounds) || !bounds[n->word].text)
+        return;
+    ret->code = bounds[n->word].code;
+    ret->slurm = bounds[n->word].slurm;
+    say(ret, "%s (account '%s')", bounds[n->word].text, name[0] ? name : "none");
+}
+
 static void explain_switches(struct sched_reason *r, const struct session *s)
 {
     char gang[REASON_GANG_MAX], time[CLOCK_TEXT_MAX];
@@ -190,7 +241,7 @@ void explain_reason(struct place *p, const struct session *session, const struct
     uint64_t total = 0;
     uint32_t count = 0;
 
-    if (code != CODE_HELD && code != CODE_QUEUED && code != CODE_BEGIN) {
+    if (code != CODE_HELD && code != CODE_QUEUED && code != CODE_BEGIN && code != CODE_QUOTA) {
         count = place_scan(p, shape, &total);
         ret->largest = largest_now(p, shape, count, total);
     }
@@ -207,6 +258,11 @@ void explain_reason(struct place *p, const struct session *session, const struct
         break;
     case CODE_BEGIN:
         say(ret, "it asked not to be started before %s", clock_format(session->begin_usec, time));
+        break;
+    case CODE_QUOTA: /* explain_quota has said it */
+        break;
+    case CODE_LEAVING:
+        explain_leaving(ret, session);
         break;
     case CODE_PRIORITY:
         explain_priority(ret, session);

@@ -12,6 +12,8 @@ enum sched_code {
     CODE_SINGLE_NODE,
     CODE_SWITCHES,
     CODE_PRIORITY,
+    CODE_QUOTA,
+    CODE_LEAVING,
     CODE_NO_NODE,
     CODE_DRAINED,
     CODE_COUNT
@@ -27,6 +29,9 @@ struct census *explain_census(const struct book *b);
 enum sched_code explain_code(
     const struct census *c, const struct shape *shape, enum verdict verdict);
 
+/* Of a session that its account's or its user's bounds keep waiting: which. Nothing for others. */
+void explain_quota(const struct book *b, const struct session *session, const struct sched_note *n,
+    struct sched_reason *ret);
 /* Its words: code and slurm. */
 void explain_words(const struct session *session, enum sched_code code, struct sched_reason *ret);
 /* The text and numbers for a session whose job is of this shape; code is set. p: what is free. */

@@ -98,6 +98,12 @@ static uint64_t limit_of(const struct session *s, uint64_t now_usec)
     return session_may_run(s, start);
 }
 
+static uint32_t leaf_of(struct book *b, const struct session *s)
+{
+    return tree_leaf(&b->tree, s->account[0] ? tree_find(&b->tree, s->account) : TREE_NONE,
+        book_name(b, s->owner));
+}
+
 struct book_job fill_job(struct book *b, const struct session *s, uint64_t now_usec)
 {
     struct shape shape = shape_of(b, s, now_usec);
@@ -110,6 +116,12 @@ struct book_job fill_job(struct book *b, const struct session *s, uint64_t now_u
         .submitted = s->submitted_usec ? s->submitted_usec : now_usec,
         .held = s->hold != HOLD_NONE,
         .nice = s->nice,
+        .tier = (uint8_t)s->qos,
+        .spot = s->spot,
+        .leaf = leaf_of(b, s),
+        .claimed = s->claimed_usec,
+        .leaves = s->state == SESSION_STOPPING,
+        .leaves_for = s->leaves_for,
         .estimate = s->estimate_usec,
         .begin = s->begin_usec,
         .relax = shape.switches ? relax_of(s, now_usec) : 0,

@@ -1,6 +1,7 @@
 /* Priorities, in whole numbers: the same book gives the same order on any machine. */
 #include "sched/order.h"
 
+#include "model/account.h"
 #include "sched/sort.h"
 
 #define SECOND UINT64_C(1000000)
@@ -89,7 +90,7 @@ static void set_fairness(struct book *b, const struct order_options *o, uint64_t
         const struct tree_leaf *l = &t->leaves[i];
         uint64_t past = now_usec > l->used_at ? now_usec - l->used_at : 0;
 
-        used[i] = tree_decay(l->used, past, o->half_life_usec);
+        used[i] = account_decay(l->used, past, o->half_life_usec);
     }
     book_for_each_job(i, b) if (b->jobs[i].state == JOB_RUNS)
         used[b->jobs[i].leaf] += used_by(b, &b->jobs[i], now_usec);

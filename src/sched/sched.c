@@ -54,6 +54,89 @@ void sched_node_remove(struct sched *s, const char *name)
         book_node_remove(&s->book, node);
 }
 
+/* --- accounts ------------------------------------------------------------------------------- */
+
+static uint32_t number_or(struct book *b, const char *name, uint32_t none)
+{
+    return name[0] ? book_name(b, name) : none;
+}
+
+void sched_account_put(struct sched *s, const struct account *a)
+{
+    struct book *b = &s->book;
+    _cleanup_free_ struct tree_quota *quotas = xnew_array(struct tree_quota, a->quota_count);
+    uint32_t parent = a->parent[0] ? tree_find(&b->tree, a->parent) : TREE_NONE;
+    struct tree_account to = {.name = (char *)a->name,
+        .parent = parent,
+        .shares = a->shares,
+        .quotas = quotas,
+        .user_sessions = a->user_sessions,
+        .user_milli = a->user_gpus,
+        .user_debug_milli = a->user_debug_gpus,
+        .user_window = a->user_gpu_hours == ACCOUNT_NO_LIMIT
+            ? UINT64_MAX
+            : (uint64_t)a->user_gpu_hours * 3600 * SHAPE_WHOLE};
+
+    for (uint32_t i = 0; i < a->quota_count; i++) {
+        const struct account_quota *q = &a->quotas[i];
+        struct tree_quota *t = &quotas[to.quota_count];
+
+        *t = (struct tree_quota){.group = number_or(b, q->group, TREE_NONE),
+            .model = TREE_ANY_MODEL,
+            .guarantee = q->guarantee,
+            .deserved = q->deserved,
+            .max = q->max};
+        if (!q->gpu_model[0] || book_model(b, q->gpu_model, &t->model) == 0)
+            to.quota_count++;
+    }
+    tree_put(&b->tree, &to);
+}
+
+void sched_account_remove(struct sched *s, const char *name)
+{
+    uint32_t account = tree_find(&s->book.tree, name);
+
+    if (account != TREE_NONE)
+        tree_close(&s->book.tree, account);
+}
+
+void sched_use_put(
+    struct sched *s, const struct account_use *u, uint32_t window_days, uint64_t now_usec)
+{
+    struct book *b = &s->book;
+    uint32_t account = u->account[0] ? tree_find(&b->tree, u->account) : TREE_NONE;
+    struct tree_leaf *leaf = &b->tree.leaves[tree_leaf(&b->tree, account, book_name(b, u->user))];
+
+    leaf->used = u->used;
+    leaf->used_at = u->used_at;
+    leaf->window = account_use_window(u, window_days, now_usec);
+}
+
+void sched_weight_put(struct sched *s, const char *gpu_model, uint32_t milli)
+{
+    uint8_t model;
+
+    if (book_model(&s->book, gpu_model, &model) == 0)
+        s->book.model_weight[model] = milli;
+}
+
+uint32_t sched_weight(const struct sched *s, const char *gpu_model)
+{
+    for (uint32_t i = 0; i < s->book.model_count; i++)
+        if (str_eq(s->book.models[i], gpu_model))
+            return s->book.model_weight[i];
+    return BOOK_WEIGHT;
+}
+
+uint64_t sched_claimed(const struct sched *s, const char *id)
+{
+    uint32_t h = sched_job(s, id);
+
+    return h == BOOK_NONE ? 0 : s->book.jobs[h].claimed;
+}
+
+/* --- sessions ------------------------------------------------------------------------------- */
+
 static uint32_t add_job(struct sched *s, const char *id, const struct book_job *job)
 {
     uint32_t h = book_job_add(&s->book, job);
@@ -130,8 +213,22 @@ static bool take_note(
     n->code = (uint8_t)code;
     n->position = position;
     n->start = d->start;
+    n->word = d->word;
+    n->account = d->verdict == VERDICT_QUOTA ? d->blocker : TREE_NONE;
     n->blocker = d->verdict == VERDICT_PRIORITY ? s->book.jobs[d->blocker].num : 0;
     return news;
+}
+
+static void take_victims(
+    const struct sched *s, const struct pass_result *from, struct sched_result *ret)
+{
+    ret->victims = xnew_array(struct sched_victim, from->victim_count);
+    ret->victim_count = from->victim_count;
+    for (uint32_t i = 0; i < from->victim_count; i++) {
+        STR_SET(ret->victims[i].session, s->notes[from->victims[i].job].id);
+        STR_SET(ret->victims[i].for_session, s->notes[from->victims[i].for_job].id);
+    }
+    ret->wake_usec = MIN_OF(ret->wake_usec, from->wake_usec);
 }
 
 /* Who has waited long enough for few switches takes any. The next time that somebody has. */
@@ -183,6 +280,7 @@ void sched_run(struct sched *s, uint64_t now_usec, struct sched_result *ret)
         if (d->verdict == VERDICT_BEGIN)
             ret->wake_usec = MIN_OF(ret->wake_usec, s->book.jobs[d->job].begin);
     }
+    take_victims(s, &result, ret);
     pass_result_done(&result);
 }
 
@@ -197,6 +295,7 @@ void sched_result_done(struct sched_result *r)
         sched_start_done(&r->started[i]);
     free(TAKE_PTR(r->started));
     free(TAKE_PTR(r->news));
+    free(TAKE_PTR(r->victims));
     *r = (struct sched_result){0};
 }
 
@@ -220,6 +319,7 @@ void sched_brief(const struct sched *s, const struct session *session, struct sc
     ret->position = n->position;
     ret->start_usec = n->start;
     ret->blocker = n->blocker;
+    explain_quota(&s->book, session, n, ret);
 }
 
 void sched_explain(struct sched *s, const struct session *session, struct sched_reason *ret)

@@ -16,6 +16,7 @@
 #ifndef SCHED_SCHED_H
 #define SCHED_SCHED_H
 
+#include "model/account.h"
 #include "model/node.h"
 #include "model/session.h"
 #include "sched/pass.h"
@@ -27,6 +28,8 @@ struct sched_note {
     uint8_t code;    /* enum sched_code */
     bool seen;       /* by a pass since it waits */
     uint32_t position;
+    uint8_t word;     /* VERDICT_QUOTA: enum ledger_word */
+    uint32_t account; /* its, or TREE_NONE */
     uint64_t blocker; /* its number; 0: none */
     uint64_t start;
 };
@@ -58,11 +61,17 @@ struct sched_start {
     uint32_t size;
 };
 
+struct sched_victim { /* has to leave, since this pass */
+    char session[UUID_TEXT_LEN + 1], for_session[UUID_TEXT_LEN + 1];
+};
+
 struct sched_result {
     struct sched_start *started;
     size_t started_count;
     char (*news)[UUID_TEXT_LEN + 1]; /* of sessions that wait, and for another reason than before */
     size_t news_count;
+    struct sched_victim *victims;
+    size_t victim_count;
     uint64_t wake_usec; /* when another pass is due though nothing changes; BOOK_FOREVER */
 };
 
@@ -86,6 +95,15 @@ void sched_done(struct sched *s);
 /* A node is new or has changed; withheld may be NULL. */
 void sched_node_put(struct sched *s, const struct node *n, const struct sched_withheld *withheld);
 void sched_node_remove(struct sched *s, const char *name);
+/* An account is new or has changed; one whose parent is not known is at the top. */
+void sched_account_put(struct sched *s, const struct account *a);
+void sched_account_remove(struct sched *s, const char *name);
+/* What somebody has had. */
+void sched_use_put(
+    struct sched *s, const struct account_use *u, uint32_t window_days, uint64_t now_usec);
+/* What a GPU of this model counts as, in thousandths, when it comes to fairness. */
+void sched_weight_put(struct sched *s, const char *gpu_model, uint32_t milli);
+uint32_t sched_weight(const struct sched *s, const char *gpu_model);
 /* A session is new or has changed: it waits, or holds what its containers hold, or is over. */
 void sched_session_put(struct sched *s, const struct session *session, uint64_t now_usec);
 void sched_session_remove(struct sched *s, const char *id);
@@ -102,6 +120,8 @@ void sched_explain(struct sched *s, const struct session *session, struct sched_
 int64_t sched_factors(
     const struct sched *s, const char *id, uint64_t now_usec, struct order_factors *ret);
 
+/* Since when others leave for it, usec; 0: they do not. */
+uint64_t sched_claimed(const struct sched *s, const char *id);
 /* Its handle in the book; BOOK_NONE: not there. */
 uint32_t sched_job(const struct sched *s, const char *id);
 

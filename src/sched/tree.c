@@ -129,18 +129,6 @@ uint32_t tree_leaf(struct tree *t, uint32_t account, uint32_t user)
 
 /* --- fairness --------------------------------------------------------------------------------- */
 
-uint64_t tree_decay(uint64_t used, uint64_t usec, uint64_t half_life_usec)
-{
-    uint64_t halvings = half_life_usec ? usec / half_life_usec : 0;
-    uint64_t rest = half_life_usec ? usec % half_life_usec : 0;
-
-    if (halvings >= 64)
-        return 0;
-    used >>= halvings;
-    /* 1 - x / 2 between two halvings; x in 1024ths. */
-    return used - used / 2048 * (rest / MAX_OF(half_life_usec / 1024, UINT64_C(1)));
-}
-
 struct sibling {
     uint32_t handle; /* of an account; with is_leaf of a leaf */
     bool is_leaf;

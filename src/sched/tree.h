@@ -73,9 +73,6 @@ void tree_close(struct tree *t, uint32_t account);
 /* The leaf of a user who works for an account (or TREE_NONE). */
 uint32_t tree_leaf(struct tree *t, uint32_t account, uint32_t user);
 
-/* What is left of use after a time: half of it after each half-life (a line between). */
-uint64_t tree_decay(uint64_t used, uint64_t usec, uint64_t half_life_usec);
-
 /*
  * Who has had least of what is his: for each leaf (fair) 1000 (nobody has had less) down to 0,
  * given what each has used. Siblings are compared by use / shares, the accounts at the top first

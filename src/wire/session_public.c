@@ -139,6 +139,12 @@ static void set_asked(json_t *obj, const struct session *s)
     json_set_u64(obj, "grace_usec", s->grace_usec);
     json_set_str(obj, "on", session_on_name(s->on));
     json_set_str(obj, "on_failure", session_on_failure_name(s->on_failure));
+    public_set_text(obj, "account", s->account);
+    json_set_str(obj, "qos", session_qos_name(s->qos));
+    json_set_bool(obj, "spot", s->spot);
+    json_set_bool(obj, "requeue", s->requeue);
+    public_set_limit(obj, "leaves_for", s->leaves_for);
+    public_set_time(obj, "preempt_at", s->preempt_at_usec);
     public_set_limit(obj, "estimate_usec", s->estimate_usec);
     public_set_limit(obj, "switches", s->switches);
     public_set_limit(obj, "switch_wait_usec", s->switches ? s->switch_wait_usec : 0);

@@ -289,6 +289,41 @@ static int read_on_failure(const char *key, const json_t *v, struct session *s, 
     return 0;
 }
 
+static int read_account(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    const char *text = json_string_value(v);
+
+    if (!text || name_check(key, text, NULL) < 0)
+        return err_set(err, -EINVAL, "'%s' must be the name of an account", key);
+    STR_SET(s->account, text);
+    return 0;
+}
+
+static int read_qos(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    if (session_qos_parse(json_string_value(v), &s->qos) < 0)
+        return err_set(err, -EINVAL, "'%s' must be low, normal or high", key);
+    return 0;
+}
+
+static int read_flag(const char *key, const json_t *v, bool *ret, struct err *err)
+{
+    if (!json_is_boolean(v))
+        return err_set(err, -EINVAL, "'%s' must be true or false", key);
+    *ret = json_is_true(v);
+    return 0;
+}
+
+static int read_spot(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    return read_flag(key, v, &s->spot, err);
+}
+
+static int read_requeue(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    return read_flag(key, v, &s->requeue, err);
+}
+
 static int read_switches(const char *key, const json_t *v, struct session *s, struct err *err)
 {
     return read_count(key, v, 1, UINT16_MAX, &s->switches, err);
@@ -361,6 +396,10 @@ static const struct member {
     {"grace", read_grace},
     {"on", read_on},
     {"on_failure", read_on_failure},
+    {"account", read_account},
+    {"qos", read_qos},
+    {"spot", read_spot},
+    {"requeue", read_requeue},
     {"switches", read_switches},
     {"switch_wait", read_switch_wait},
     {"nice", read_nice},
@@ -411,6 +450,7 @@ static void set_defaults(struct session *s)
     s->kind = KIND_UNSAID;
     s->size = 1;
     s->switch_wait_usec = SESSION_SWITCH_WAIT_USEC;
+    s->qos = QOS_NORMAL;
     s->mode = MODE_MULTI_NODE;
     s->each = (struct resources){.cpu_milli = 1000, .mem = 2 * GIB};
     s->shm = SHM_UNSAID;

@@ -138,6 +138,13 @@ static void sample_asked(struct prng *p, struct session *s)
     s->grace_usec = sample_usec(p);
     s->on = (enum session_on)prng_below(p, ON_COUNT);
     s->on_failure = (enum session_on_failure)prng_below(p, FAIL_COUNT);
+    sample_name(p, s->account, sizeof(s->account));
+    s->qos = (enum session_qos)prng_below(p, QOS_COUNT);
+    s->spot = prng_chance(p, 50);
+    s->requeue = prng_chance(p, 50);
+    s->claimed_usec = prng_below(p, 1000);
+    s->leaves_for = prng_below(p, 1000);
+    s->preempt_at_usec = prng_below(p, 1000);
     s->estimate_usec = prng_below(p, 1000);
     s->switches = prng_below(p, 4);
     s->switch_wait_usec = prng_below(p, 1000);

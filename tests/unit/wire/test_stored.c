@@ -81,6 +81,13 @@ static void same_asked(const struct session *a, const struct session *b)
     assert_int_equal(a->grace_usec, b->grace_usec);
     assert_int_equal(a->on, b->on);
     assert_int_equal(a->on_failure, b->on_failure);
+    assert_string_equal(a->account, b->account);
+    assert_int_equal(a->qos, b->qos);
+    assert_int_equal(a->spot, b->spot);
+    assert_int_equal(a->requeue, b->requeue);
+    assert_int_equal(a->claimed_usec, b->claimed_usec);
+    assert_int_equal(a->leaves_for, b->leaves_for);
+    assert_int_equal(a->preempt_at_usec, b->preempt_at_usec);
     assert_int_equal(a->estimate_usec, b->estimate_usec);
     assert_int_equal(a->switches, b->switches);
     assert_int_equal(a->switch_wait_usec, b->switch_wait_usec);
