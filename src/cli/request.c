@@ -7,6 +7,7 @@
 #include "cli/api.h"
 #include "cli/moment.h"
 #include "cli/text.h"
+#include "model/depend.h"
 #include "model/session.h"
 
 /* A number alone is bytes; below this nobody meant them. */
@@ -53,6 +54,35 @@ int request_check_size(const char *value, struct err *err)
     if (str_to_u64(value, SESSION_SIZE_MAX, &n) < 0 || n == 0)
         return err_set(err, -EINVAL, "must be a number from 1 to %d", SESSION_SIZE_MAX);
     return 0;
+}
+
+/* As Slurm has it: "afterok:12:13,singleton" is afterok:12, afterok:13 and singleton. */
+static int split_dependency(const char *value, json_t *list, struct err *err)
+{
+    _cleanup_(strv_freep) char **parts = strv_split(value, ',');
+    int r = 0;
+
+    strv_for_each (part, parts) {
+        _cleanup_(strv_freep) char **words = strv_split(*part, ':');
+        size_t n = strv_len(words);
+
+        for (size_t i = n > 1; r == 0 && i < MAX_OF(n, (size_t)1); i++) {
+            _cleanup_free_ char *one = n > 1 ? xasprintf("%s:%s", words[0], words[i])
+                                             : xstrdup(*part);
+            struct depend ignored;
+
+            r = depend_parse(one, &ignored, err);
+            json_array_append_new(list, json_string(one));
+        }
+    }
+    return r;
+}
+
+int request_check_dependency(const char *value, struct err *err)
+{
+    _cleanup_(json_decrefp) json_t *list = json_array();
+
+    return split_dependency(value, list, err);
 }
 
 int request_check_qos(const char *value, struct err *err)
@@ -229,6 +259,11 @@ static void set_plain(const struct request_opts *o, json_t *body)
     set_text(body, "on", o->on);
     set_text(body, "on_failure", o->on_failure);
     set_text(body, "workdir", o->workdir);
+    if (o->dependency) {
+        json_t *list = json_array();
+        json_object_set_new(body, "depends", list);
+        (void)split_dependency(o->dependency, list, NULL);
+    }
     set_text(body, "account", o->account);
     set_text(body, "qos", o->qos);
     if (o->spot)

@@ -7,7 +7,7 @@
 
 struct request_opts {
     char *name, *kind, *mode, *cpus, *mem, *gpu_model, *shm, *group, *time, *grace, *on,
-        *on_failure, *workdir, *account, *qos, *switches, *nice, *begin, *deadline;
+        *on_failure, *workdir, *dependency, *account, *qos, *switches, *nice, *begin, *deadline;
     uint64_t size, gpus;
     char **volumes, **env;
     bool dry_run, hold, spot, requeue;
@@ -21,6 +21,7 @@ int request_check_size(const char *value, struct err *err);
 int request_check_volume(const char *value, struct err *err);
 int request_check_cpus(const char *value, struct err *err);
 int request_check_bytes(const char *value, struct err *err);
+int request_check_dependency(const char *value, struct err *err);
 int request_check_qos(const char *value, struct err *err);
 int request_check_switches(const char *value, struct err *err);
 int request_check_nice(const char *value, struct err *err);
@@ -68,6 +69,9 @@ int request_check_time(const char *value, struct err *err);
       request_check_on_failure }, \
     { "workdir", OPT_STR, REQUEST_O(type, workdir), NULL, "PATH", \
       "start the command in this folder of the container", 'w', true }, \
+    { "dependency", OPT_STR, REQUEST_O(type, dependency), NULL, "LIST", \
+      "start only after others: after:N, afterok:N, afternotok:N, afterany:N, singleton; N,M: both", 0, \
+      true, request_check_dependency }, \
     { "account", OPT_STR, REQUEST_O(type, account), NULL, "ACCOUNT", \
       "for which of the accounts that you work for", 0, true }, \
     { "qos", OPT_STR, REQUEST_O(type, qos), NULL, "TIER", \

@@ -9,6 +9,7 @@
 #include "base/strv.h"
 #include "manager/accounts.h"
 #include "manager/api.h"
+#include "manager/depends.h"
 #include "manager/launch.h"
 #include "manager/overlay.h"
 #include "manager/sshkeys.h"
@@ -143,6 +144,8 @@ static int accept_session(struct manager *m, struct session *s, struct err *err)
     STR_SET(s->reason_code, "queued");
     STR_SET(s->reason, "waits for the scheduler");
     map_set(&m->sessions, s->id, s);
+    depends_note(m, s);
+    m->depends_wanted |= s->depends != NULL;
     session_save(m, s);
     pass_want(m);
     log_info("session %s (%llu): submitted by %s, %u x %u.%03u CPUs", s->id,
@@ -261,6 +264,8 @@ void api_session_create(struct call *c)
     if (r == 0)
         r = session_request_from_json(c->body, s, &err);
     STR_SET(s->owner, c->user->name);
+    if (r == 0)
+        r = depends_check(c->m, c->user, s, &err);
     if (r == 0)
         r = account_choose(c->m, c->user, s, &err);
     if (r == 0)

@@ -247,6 +247,7 @@ static void end(struct manager *m, struct session *s)
     s->ended_usec = s->state_usec;
     estimator_learn(&m->estimator, s);
     account_charge(m, s);
+    m->depends_wanted = true;
     session_save(m, s);
     map_remove(&m->sessions, s->id);
     session_free(s);
@@ -472,6 +473,7 @@ static void progress_starting(struct manager *m, struct session *s)
     s->started_usec = clock_real_usec();
     limit = session_may_run(s, s->started_usec);
     move(m, s, SESSION_RUNNING, limit == UINT64_MAX ? 0 : s->started_usec + limit);
+    m->depends_wanted = true;
     session_save(m, s);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "manager/depends.h"
 #include "manager/launch.h"
 #include "manager/state.h"
 
@@ -224,6 +225,10 @@ static void pass_at_turn_end(uv_check_t *check)
 {
     struct manager *m = check->data;
 
+    if (m->depends_wanted) {
+        m->depends_wanted = false;
+        depends_look(m);
+    }
     if (!m->pass_wanted)
         return;
     m->pass_wanted = false;

@@ -179,6 +179,30 @@ void token_issue(struct manager *m, const char *user, bool agent, char text[TOKE
     token_save(m, t);
 }
 
+struct by_num {
+    uint64_t num;
+    struct session *found;
+};
+
+static int take_num(void *arg, const struct store_doc *doc)
+{
+    struct by_num *b = arg;
+    _cleanup_(json_decrefp) json_t *body = NULL;
+
+    if (doc->num == b->num && json_parse(doc->body, strlen(doc->body), SIZE_MAX, &body, NULL) == 0)
+        (void)session_from_json_stored(body, &b->found, NULL);
+    return 0;
+}
+
+struct session *session_load_num(struct manager *m, uint64_t num)
+{
+    struct store_filter f = {.kind = "session", .before_num = num + 1, .limit = 1};
+    struct by_num b = {num, NULL};
+
+    (void)store_list(m->store, &f, take_num, &b, NULL);
+    return b.found;
+}
+
 /* --- loading ------------------------------------------------------------------------------ */
 
 struct load {
@@ -422,6 +446,7 @@ int state_load(struct manager *m, struct err *err)
     if (r == 0)
         r = load_all(m, err);
     accounts_loaded(m);
+    m->depends_wanted = true;
     if (r == 0)
         r = history_load(m, err);
     if (r == 0)

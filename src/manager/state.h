@@ -39,6 +39,8 @@ bool user_may_see(const struct user *viewer, const char *owner);
 int session_find(struct manager *m, const struct user *viewer, const char *ref,
     struct session **ret, struct session **ret_loaded, struct err *err);
 
+/* The session of that number, if it has ended; to be freed. NULL: there is none. */
+struct session *session_load_num(struct manager *m, uint64_t num);
 /* Idempotency keys are kept for a day. */
 void requests_forget_old(struct manager *m, uint64_t now_usec);
 

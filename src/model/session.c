@@ -66,6 +66,7 @@ void session_free(struct session *s)
     containers_free(s);
     strv_free(s->command);
     strv_free(s->env);
+    strv_free(s->depends);
     free(s->mounts);
     secret_free(s->ssh_private);
     free(s->ssh_public);

@@ -98,6 +98,7 @@ struct session {
     enum session_on_failure on_failure;
     uint32_t switches;              /* leaf switches at most; 0: any number */
     uint64_t switch_wait_usec;      /* so long it waits for that */
+    char **depends; /* "afterok:12", "singleton"; NULL: on nobody; heap */
     char account[NAME_MAX_LEN + 1]; /* that it is for; "": none */
     enum session_qos qos;
     bool spot;            /* train: borrows always, and leaves first */
@@ -116,6 +117,7 @@ struct session {
     char
         reason_code[48]; /* stable word: "resources", "node_unreachable", "container_exited", ... */
     char reason[256];    /* for a person */
+    bool waits_for_others;    /* pending: depends is not met yet; not stored */
     uint64_t claimed_usec;    /* pending: since then others leave for it; 0: nobody does */
     uint64_t leaves_for;      /* number of the session that it leaves for; 0: none */
     uint64_t preempt_at_usec; /* by then it is gone */

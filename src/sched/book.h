@@ -65,6 +65,7 @@ struct book_job {
     uint32_t shape;
     uint8_t state, kind; /* enum book_job_state, enum session_kind */
     bool held;           /* not to be started */
+    bool depends;        /* waits for others to begin or end */
     bool spot;           /* always borrows */
     bool borrows;        /* runs: more than its account's right (ledger.h) */
     bool leaves;         /* runs: told to end for somebody else, or ends already */

@@ -4,12 +4,14 @@
 #include "sched/explain.h"
 
 #include "base/clock.h"
+#include "base/strv.h"
 #include "sched/reason.h"
 
 static const char *const code_words[CODE_COUNT] = {
     [CODE_QUEUED] = "queued",
     [CODE_HELD] = "held",
     [CODE_BEGIN] = "begin_time",
+    [CODE_DEPENDS] = "dependency",
     [CODE_RESOURCES] = "resources",
     [CODE_SINGLE_NODE] = "single_node_too_small_now",
     [CODE_SWITCHES] = "switches",
@@ -24,6 +26,7 @@ static const char *const slurm_words[CODE_COUNT] = {
     [CODE_QUEUED] = "None",
     [CODE_HELD] = "JobHeldUser",
     [CODE_BEGIN] = "BeginTime",
+    [CODE_DEPENDS] = "Dependency",
     [CODE_RESOURCES] = "Resources",
     [CODE_SINGLE_NODE] = "Resources",
     [CODE_SWITCHES] = "Resources",
@@ -64,6 +67,8 @@ enum sched_code explain_code(
         return CODE_HELD;
     if (verdict == VERDICT_BEGIN)
         return CODE_BEGIN;
+    if (verdict == VERDICT_DEPENDS)
+        return CODE_DEPENDS;
     if (verdict == VERDICT_QUOTA)
         return CODE_QUOTA;
     if (verdict == VERDICT_LEAVING)
@@ -164,6 +169,13 @@ static void explain_priority(struct sched_reason *r, const struct session *s)
         (uintmax_t)r->blocker);
 }
 
+static void explain_depends(struct sched_reason *r, const struct session *s)
+{
+    _cleanup_free_ char *list = strv_join(s->depends, ", ");
+
+    say(r, "it is to start %s", list);
+}
+
 static void explain_leaving(struct sched_reason *r, const struct session *s)
 {
     char gang[REASON_GANG_MAX], time[CLOCK_TEXT_MAX];
@@ -241,7 +253,7 @@ void explain_reason(struct place *p, const struct session *session, const struct
     uint64_t total = 0;
     uint32_t count = 0;
 
-    if (code != CODE_HELD && code != CODE_QUEUED && code != CODE_BEGIN && code != CODE_QUOTA) {
+    if (code > CODE_DEPENDS && code != CODE_QUOTA) {
         count = place_scan(p, shape, &total);
         ret->largest = largest_now(p, shape, count, total);
     }
@@ -255,6 +267,9 @@ void explain_reason(struct place *p, const struct session *session, const struct
     case CODE_HELD:
         say(ret, "held by %s; it is not looked at until it is released",
             session->hold == HOLD_OPERATOR ? "an operator" : "its owner");
+        break;
+    case CODE_DEPENDS:
+        explain_depends(ret, session);
         break;
     case CODE_BEGIN:
         say(ret, "it asked not to be started before %s", clock_format(session->begin_usec, time));

@@ -8,6 +8,7 @@ enum sched_code {
     CODE_QUEUED,
     CODE_HELD,
     CODE_BEGIN,
+    CODE_DEPENDS,
     CODE_RESOURCES,
     CODE_SINGLE_NODE,
     CODE_SWITCHES,

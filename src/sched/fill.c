@@ -115,6 +115,7 @@ struct book_job fill_job(struct book *b, const struct session *s, uint64_t now_u
         .owner = book_name(b, s->owner),
         .submitted = s->submitted_usec ? s->submitted_usec : now_usec,
         .held = s->hold != HOLD_NONE,
+        .depends = s->waits_for_others,
         .nice = s->nice,
         .tier = (uint8_t)s->qos,
         .spot = s->spot,

@@ -95,8 +95,8 @@ static enum verdict try_now(struct pass *p, struct decision *d)
 /* What keeps it from being looked at at all. */
 static bool is_kept(const struct pass *p, const struct book_job *j, uint8_t *ret)
 {
-    *ret = j->held ? VERDICT_HELD : VERDICT_BEGIN;
-    return j->held || j->begin > p->now_usec;
+    *ret = j->held ? VERDICT_HELD : j->depends ? VERDICT_DEPENDS : VERDICT_BEGIN;
+    return j->held || j->depends || j->begin > p->now_usec;
 }
 
 /* --- within quotas ------------------------------------------------------------------------- */

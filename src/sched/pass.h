@@ -27,6 +27,7 @@ extern const struct pass_options pass_default;
 enum verdict {
     VERDICT_START,
     VERDICT_HELD,      /* by the user or an administrator */
+    VERDICT_DEPENDS,   /* others have to begin or end first */
     VERDICT_BEGIN,     /* not before its time */
     VERDICT_RESOURCES, /* no room */
     VERDICT_PRIORITY,  /* room, but it is reserved for a job before it */

@@ -1,6 +1,7 @@
 /* Sessions as the store keeps them. */
 #include "wire/session.h"
 
+#include "model/depend.h"
 #include "model/node.h"
 #include "wire/tables.h"
 
@@ -57,6 +58,7 @@ static const struct field session_fields[] = {
     F_U64(struct session, begin_usec, USEC_MAX, .optional = true),
     F_U64(struct session, finish_usec, USEC_MAX, .optional = true),
     F_WORD(struct session, hold, session_hold_words, .optional = true),
+    F_STRV(struct session, depends, DEPENDS_MAX, .optional = true),
     F_TEXT(struct session, account, .optional = true),
     F_WORD(struct session, qos, session_qos_words, .optional = true),
     F_BOOL(struct session, spot, .optional = true),

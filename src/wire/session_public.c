@@ -139,6 +139,10 @@ static void set_asked(json_t *obj, const struct session *s)
     json_set_u64(obj, "grace_usec", s->grace_usec);
     json_set_str(obj, "on", session_on_name(s->on));
     json_set_str(obj, "on_failure", session_on_failure_name(s->on_failure));
+    if (s->depends)
+        json_set_strv(obj, "depends", s->depends);
+    else
+        json_object_set_new(obj, "depends", json_array());
     public_set_text(obj, "account", s->account);
     json_set_str(obj, "qos", session_qos_name(s->qos));
     json_set_bool(obj, "spot", s->spot);

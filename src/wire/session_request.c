@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/strv.h"
+#include "model/depend.h"
 #include "model/node.h"
 #include "wire/session.h"
 #include "wire/suggest.h"
@@ -289,6 +290,26 @@ static int read_on_failure(const char *key, const json_t *v, struct session *s, 
     return 0;
 }
 
+static int read_depends(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    const json_t *one;
+    size_t i;
+
+    if (!json_is_array(v) || json_array_size(v) > DEPENDS_MAX)
+        return err_set(
+            err, -EINVAL, "'%s' must be a list of at most %d dependencies", key, DEPENDS_MAX);
+    json_array_foreach (v, i, one) {
+        const char *text = json_string_value(one);
+        struct depend ignored;
+        int r = depend_parse(text ? text : "", &ignored, err);
+
+        if (r < 0)
+            return err_prefix(err, "'%s'", key);
+        strv_push(&s->depends, text);
+    }
+    return 0;
+}
+
 static int read_account(const char *key, const json_t *v, struct session *s, struct err *err)
 {
     const char *text = json_string_value(v);
@@ -396,6 +417,7 @@ static const struct member {
     {"grace", read_grace},
     {"on", read_on},
     {"on_failure", read_on_failure},
+    {"depends", read_depends},
     {"account", read_account},
     {"qos", read_qos},
     {"spot", read_spot},

@@ -173,6 +173,50 @@ def test_the_plan_is_told_and_drawn(cluster, tmp_path):
     assert len(titles) >= 2 and any(t.startswith(f"{planned['num']} ") for t in titles), titles
 
 
+# --- dependencies -----------------------------------------------------------------------------
+
+
+def test_sessions_start_after_others(cluster):
+    def num(sid):
+        return cluster.session(sid)["num"]
+    hold = cluster.create("--hold", "--name", "line", *CONTAINER, "true", user="alice", wait=False)
+    ok = cluster.create("--dependency", f"afterok:{num(hold)}", *CONTAINER, "true", user="alice", wait=False)
+    bad = cluster.create("--dependency", f"afternotok:{num(ok)}", *CONTAINER, "true", user="alice", wait=False)
+    last = cluster.create("--dependency", f"afterany:{num(bad)}", *CONTAINER, "true", user="alice", wait=False)
+    single = cluster.create("--dependency", "singleton", "--name", "line", *CONTAINER, "true", user="alice", wait=False)
+    found = why(cluster, ok)
+    assert (found["code"], found["slurm"]) == ("dependency", "Dependency"), found
+    assert found["message"] == f"it is to start afterok:{num(hold)}"
+    assert {cluster.session(s)["state"] for s in (ok, bad, last, single)} == {"pending"}
+    cluster.cli("release", hold, user="alice", check=0)
+    for sid in (hold, ok, single, last):
+        assert cluster.wait_state(sid, "ended")["result"] == "succeeded"
+    s = cluster.wait_state(bad, "ended")
+    assert (s["result"], s["reason"]["code"]) == ("cancelled", "dependency_never"), s
+    assert f"it was to start afternotok:{num(ok)}, which cannot be any more" == s["reason"]["text"]
+    assert cluster.session(ok)["started"] > cluster.session(hold)["ended"]
+
+
+def test_a_dependency_is_on_what_one_may_see(cluster):
+    of_bob = cluster.session(cluster.create(*CONTAINER, user="bob"))["num"]
+    for spec, text in ((f"afterok:{of_bob}", f"there is no session '{of_bob}'"), ("afterok:99999999", "there is no session"),
+                       ("afterok", "a dependency is like after:12"), ("soon:1", "a dependency is like after:12")):
+        r = cluster.cli("create", "--dependency", spec, *CONTAINER, user="alice")
+        assert r.returncode in (1, 2) and text in r.stderr, (spec, r.stderr)
+
+
+def test_dependencies_outlive_a_restart(new_cluster):
+    c = new_cluster(nodes=1)
+    first = c.create(*CONTAINER, "sleep", "2", user="alice")
+    then = c.create("--dependency", f"afterok:{c.session(first)['num']}", *CONTAINER, "true", user="alice", wait=False)
+    c.manager.kill9()
+    c.manager.start()
+    c.wait_manager()
+    c.wait_nodes()
+    assert c.wait_state(then, "ended")["result"] == "succeeded"
+    assert c.session(then)["started"] > c.session(first)["ended"]
+
+
 # --- what else would start --------------------------------------------------------------------
 
 

@@ -138,6 +138,8 @@ static void sample_asked(struct prng *p, struct session *s)
     s->grace_usec = sample_usec(p);
     s->on = (enum session_on)prng_below(p, ON_COUNT);
     s->on_failure = (enum session_on_failure)prng_below(p, FAIL_COUNT);
+    for (uint32_t i = prng_below(p, 3); i > 0; i--)
+        strv_pushf(&s->depends, "afterok:%u", i);
     sample_name(p, s->account, sizeof(s->account));
     s->qos = (enum session_qos)prng_below(p, QOS_COUNT);
     s->spot = prng_chance(p, 50);

@@ -81,6 +81,9 @@ static void same_asked(const struct session *a, const struct session *b)
     assert_int_equal(a->grace_usec, b->grace_usec);
     assert_int_equal(a->on, b->on);
     assert_int_equal(a->on_failure, b->on_failure);
+    assert_int_equal(strv_len(a->depends), strv_len(b->depends));
+    for (size_t i = 0; i < strv_len(a->depends); i++)
+        assert_string_equal(a->depends[i], b->depends[i]);
     assert_string_equal(a->account, b->account);
     assert_int_equal(a->qos, b->qos);
     assert_int_equal(a->spot, b->spot);
