@@ -1,19 +1,25 @@
 /* node ...: the machines. */
+#include "base/clock.h"
 #include "base/str.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/moment.h"
+#include "cli/request.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
 struct drain_opts {
     struct cli_common common;
-    char *reason;
+    char *reason, *by;
 };
 
 /* clang-format off */
 const struct opt node_drain_options[] = {
     { "reason", OPT_STR, offsetof(struct drain_opts, reason), NULL, "TEXT", "why, for others to read",
       'r', true },
+    { "by", OPT_STR, offsetof(struct drain_opts, by), NULL, "TIME",
+      "from then on, and until then only what is over by then: 2h, 18:00, 2026-12-24T18:00", 0, true,
+      request_check_moment },
     CLI_COMMON_OPTIONS(struct drain_opts)
 };
 
@@ -34,7 +40,11 @@ static char *state_of(const json_t *node)
 {
     _cleanup_free_ char *state = text_member(node, "state");
 
-    return xasprintf("%s%s", state, json_bool_or(node, "drained", false) ? ", drained" : "");
+    const char *more = json_bool_or(node, "drained", false)   ? ", drained"
+        : json_is_string(json_object_get(node, "drain_from")) ? ", draining"
+                                                              : "";
+
+    return xasprintf("%s%s", state, more);
 }
 
 /* "used/all" */
@@ -144,6 +154,10 @@ static void print_node(const json_t *n, bool utc)
     printf("%-10s %s\n", "State", state);
     if (json_bool_or(n, "drained", false))
         print_member(n, "Drained", "drain_reason");
+    if (json_is_string(json_object_get(n, "drain_from"))) {
+        _cleanup_free_ char *from = text_time(n, "drain_from", utc);
+        printf("%-10s from %s on\n", "Drained", from);
+    }
     print_member(n, "Group", "group");
     print_part(n, "Capacity", "capacity");
     print_part(n, "Used", "used");
@@ -199,20 +213,20 @@ int cmd_node_show(struct cli *cli, int argc, char **argv)
     return EXIT_OK;
 }
 
-/* A POST to a node; key and value: of the body, may be NULL. */
+/* A POST to a node. */
 struct change {
-    const char *suffix, *key, *value;
+    const char *suffix;
+    const json_t *body; /* NULL: nothing to say */
 };
 
 static int change(struct cli *cli, const char *name, const void *arg)
 {
     const struct change *to = arg;
     _cleanup_free_ char *path = node_path(name, to->suffix);
-    _cleanup_(json_decrefp) json_t *body = json_object(), *node = NULL;
+    _cleanup_(json_decrefp) json_t *body = to->body ? json_deep_copy(to->body) : json_object();
+    _cleanup_(json_decrefp) json_t *node = NULL;
     struct err err = ERR_INIT;
 
-    if (to->key && to->value)
-        json_set_str(body, to->key, to->value);
     if (api_call(cli, "POST", path, body, &node, &err) < 0)
         return cli_fail(cli, &err);
     if (cli->json)
@@ -223,12 +237,18 @@ static int change(struct cli *cli, const char *name, const void *arg)
 int cmd_node_drain(struct cli *cli, int argc, char **argv)
 {
     static struct drain_opts o;
+    _cleanup_(json_decrefp) json_t *body = json_object();
+    char text[CLOCK_TEXT_MAX];
+    uint64_t from;
     int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)
         return code;
-    return cli_each(
-        cli, argc - rest, argv + rest, change, &(struct change){"/drain", "reason", o.reason});
+    if (o.reason)
+        json_set_str(body, "reason", o.reason);
+    if (o.by && moment_parse(o.by, clock_real_usec(), &from, NULL) == 0)
+        json_set_str(body, "by", clock_format(from, text));
+    return cli_each(cli, argc - rest, argv + rest, change, &(struct change){"/drain", body});
 }
 
 int cmd_node_resume(struct cli *cli, int argc, char **argv)
@@ -291,9 +311,11 @@ int cmd_node_rm(struct cli *cli, int argc, char **argv)
 int cmd_node_group(struct cli *cli, int argc, char **argv)
 {
     static struct cli_plain o;
+    _cleanup_(json_decrefp) json_t *body = json_object();
     int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)
         return code;
-    return change(cli, argv[rest], &(struct change){"/group", "group", argv[rest + 1]});
+    json_set_str(body, "group", argv[rest + 1]);
+    return change(cli, argv[rest], &(struct change){"/group", body});
 }

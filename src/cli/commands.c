@@ -91,7 +91,8 @@ const struct command cli_commands[] = {
     { "node show", cmd_node_show, "[OPTION]... NODE", 1, 1, 0, CLUSTER, "Show all about a node", NULL,
       cli_plain_options },
     { "node drain", cmd_node_drain, "[OPTION]... NODE...", 1, -1, 0, CLUSTER,
-      "Put no new sessions on nodes", "  muster node drain --reason 'new driver' n3\n",
+      "Put no new sessions on nodes", "  muster node drain --reason 'new driver' n3\n"
+      "  muster node drain --by 2026-12-24T18:00 n3 n4     until then only what is over by then\n",
       node_drain_options },
     { "node resume", cmd_node_resume, "[OPTION]... NODE...", 1, -1, 0, CLUSTER, "End a drain", NULL,
       cli_plain_options },

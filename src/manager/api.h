@@ -98,6 +98,8 @@ void api_node_list(struct call *c);
 void api_node_show(struct call *c);
 void api_node_delete(struct call *c);
 void api_node_drain(struct call *c);
+/* Nodes that are to be drained from now on are. */
+void nodes_tick(struct manager *m, uint64_t now_usec);
 void api_node_resume(struct call *c);
 void api_node_lost(struct call *c);
 void api_node_purge(struct call *c);

@@ -102,13 +102,34 @@ static void reply_changed(struct call *c, struct mnode *n, const char *event)
 void api_node_drain(struct call *c)
 {
     struct mnode *n = call_node(c);
+    const char *by = json_str_or(c->body, "by", NULL);
+    uint64_t from = 0;
 
     if (!n)
         return;
-    n->node.drained = true;
+    if (by && clock_parse(by, &from, NULL) < 0) {
+        reply_error(
+            c, 400, "invalid", "'by' must be a time like \"2026-12-24T18:00:00Z\" (RFC 3339)");
+        return;
+    }
+    n->node.drained = from <= clock_real_usec();
+    n->node.drain_from_usec = n->node.drained ? 0 : from;
     str_copy(
         n->node.drain_reason, sizeof(n->node.drain_reason), json_str_or(c->body, "reason", ""));
-    reply_changed(c, n, "node.drained");
+    reply_changed(c, n, n->node.drained ? "node.drained" : "node.draining");
+}
+
+void nodes_tick(struct manager *m, uint64_t now_usec)
+{
+    map_for_each (e, &m->nodes) {
+        struct mnode *n = e->value;
+        if (!n->node.drain_from_usec || now_usec < n->node.drain_from_usec)
+            continue;
+        n->node.drained = true;
+        n->node.drain_from_usec = 0;
+        node_save(m, n, "node.drained");
+        pass_want(m);
+    }
 }
 
 void api_node_resume(struct call *c)
@@ -118,6 +139,7 @@ void api_node_resume(struct call *c)
     if (!n)
         return;
     n->node.drained = false;
+    n->node.drain_from_usec = 0;
     n->node.drain_reason[0] = '\0';
     reply_changed(c, n, "node.resumed");
 }

@@ -28,6 +28,7 @@ static void on_tick(uv_timer_t *t)
 
     launch_tick(m, clock_real_usec());
     pass_tick(m, clock_real_usec());
+    nodes_tick(m, clock_real_usec());
     links_tick(m, clock_real_usec());
     gateway_tick(m, clock_mono_usec());
     events_tick(m, clock_mono_usec());

@@ -34,6 +34,8 @@ struct node {
     char group[NAME_MAX_LEN + 1];
     enum node_state state;
     bool drained;
+    uint64_t drain_from_usec; /* real time from which on it is drained; until then it takes what is
+                                 over by then; 0: no such time */
     char drain_reason[128];
     struct resources capacity;           /* declared or found */
     struct gpu *gpus;                    /* capacity.gpus of them; heap */

@@ -37,6 +37,7 @@ struct book_node {
     uint32_t group;                                       /* a name's number */
     uint16_t leaf, spine;                                 /* book_switch; 0 when not known */
     uint8_t closed;                                       /* enum book_closed */
+    uint64_t close_from, close_to; /* usec: nothing runs there in between; equal: never */
 };
 
 /* A node that is away is expected to be back. */

@@ -16,6 +16,7 @@ static const char *const code_words[CODE_COUNT] = {
     [CODE_SINGLE_NODE] = "single_node_too_small_now",
     [CODE_SWITCHES] = "switches",
     [CODE_PRIORITY] = "priority",
+    [CODE_CLOSING] = "maintenance",
     [CODE_QUOTA] = "quota",
     [CODE_LEAVING] = "preempting",
     [CODE_NO_NODE] = "no_node_up",
@@ -31,6 +32,7 @@ static const char *const slurm_words[CODE_COUNT] = {
     [CODE_SINGLE_NODE] = "Resources",
     [CODE_SWITCHES] = "Resources",
     [CODE_PRIORITY] = "Priority",
+    [CODE_CLOSING] = "ReqNodeNotAvail",
     [CODE_QUOTA] = "AssocGrpGRES",
     [CODE_LEAVING] = "Resources",
     [CODE_NO_NODE] = "ReqNodeNotAvail",
@@ -169,6 +171,15 @@ static void explain_priority(struct sched_reason *r, const struct session *s)
         (uintmax_t)r->blocker);
 }
 
+static void explain_closing(struct sched_reason *r, const struct session *s)
+{
+    char gang[REASON_GANG_MAX];
+
+    reason_gang(s, gang);
+    say(r, "there is room for %s, but nodes with it are drained before it would be over%s", gang,
+        s->time_limit_usec ? "; less --time may do" : ", since it has no time limit");
+}
+
 static void explain_depends(struct sched_reason *r, const struct session *s)
 {
     _cleanup_free_ char *list = strv_join(s->depends, ", ");
@@ -273,6 +284,9 @@ void explain_reason(struct place *p, const struct session *session, const struct
         break;
     case CODE_BEGIN:
         say(ret, "it asked not to be started before %s", clock_format(session->begin_usec, time));
+        break;
+    case CODE_CLOSING:
+        explain_closing(ret, session);
         break;
     case CODE_QUOTA: /* explain_quota has said it */
         break;

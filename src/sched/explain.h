@@ -13,6 +13,7 @@ enum sched_code {
     CODE_SINGLE_NODE,
     CODE_SWITCHES,
     CODE_PRIORITY,
+    CODE_CLOSING,
     CODE_QUOTA,
     CODE_LEAVING,
     CODE_NO_NODE,

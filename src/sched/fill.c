@@ -46,6 +46,10 @@ void fill_node(struct book *b, const struct node *n, const struct sched_withheld
     }
     (void)book_switch(b, n->leaf, &to.leaf);
     (void)book_switch(b, n->spine, &to.spine);
+    if (n->drain_from_usec) {
+        to.close_from = n->drain_from_usec;
+        to.close_to = BOOK_FOREVER;
+    }
     to.cpu_milli = left.cpu_milli;
     to.mem = left.mem;
     for (uint32_t i = 0; i < n->capacity.gpus; i++) {

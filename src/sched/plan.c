@@ -68,6 +68,28 @@ static void index_nodes(struct plan *p)
     }
 }
 
+static void hold_node(struct plan *p, uint32_t node)
+{
+    if (p->held_at[node])
+        return;
+    p->held[p->held_count++] = node;
+    p->held_at[node] = p->held_count;
+}
+
+/* Nodes that are closed at some time to come are looked at like those with reservations. */
+static void find_closing(struct plan *p)
+{
+    p->closing = xnew_array(uint32_t, p->book->node_count + 1);
+    for (uint32_t i = 0; i < p->book->node_count; i++) {
+        const struct book_node *n = &p->book->nodes[i];
+
+        if (n->close_to <= n->close_from || n->close_to <= p->now)
+            continue;
+        p->closing[p->closing_count++] = i;
+        hold_node(p, i);
+    }
+}
+
 void plan_init(struct plan *p, const struct book *b, uint64_t now_usec, uint32_t reservations)
 {
     *p = (struct plan){
@@ -84,6 +106,7 @@ void plan_init(struct plan *p, const struct book *b, uint64_t now_usec, uint32_t
         if (b->nodes[i].closed == BOOK_UNREACHABLE)
             p->back_at = now_usec + AWAY_USEC;
     index_nodes(p);
+    find_closing(p);
 }
 
 void plan_done(struct plan *p)
@@ -93,6 +116,7 @@ void plan_done(struct plan *p)
     free(p->list);
     free(p->ends);
     free(p->node_ends);
+    free(p->closing);
     free(p->first);
     free(p->started);
     free(p->held);
@@ -178,6 +202,11 @@ static void give_ended(const struct plan *p, uint32_t node, uint64_t at, struct 
         give_if_ended(p, &p->started[i - 1].end, of, at, u);
 }
 
+static bool is_closed(const struct book_node *n, uint64_t at)
+{
+    return n->close_to > n->close_from && n->close_from <= at && n->close_to > at;
+}
+
 static void take_reserved(const struct plan *p, uint32_t node, uint64_t at, struct usage_node *u)
 {
     for (uint32_t i = 0; i < p->count; i++) {
@@ -196,6 +225,8 @@ static struct usage_node free_at(
 {
     struct usage_node u = *now;
 
+    if (is_closed(&p->book->nodes[node], at))
+        return (struct usage_node){0};
     give_ended(p, node, at, &u);
     take_reserved(p, node, at, &u);
     return u;
@@ -206,7 +237,10 @@ static struct usage_node least_free(
     const struct plan *p, uint32_t node, const struct usage_node *now, uint64_t at, uint64_t end)
 {
     struct usage_node least = free_at(p, node, now, at);
+    const struct book_node *of = &p->book->nodes[node];
 
+    if (of->close_to > of->close_from && of->close_from >= at && of->close_from < end)
+        return (struct usage_node){0};
     for (uint32_t i = 0; i < p->count; i++) {
         const struct reservation *r = &p->list[i];
         struct usage_node then;
@@ -225,14 +259,8 @@ static void hold_nodes(struct plan *p, const struct reservation *r)
 {
     uint32_t size = shape_of(p, r->job)->size;
 
-    for (uint32_t k = 0; k < size; k++) {
-        uint32_t node = r->shares[k].node;
-
-        if (p->held_at[node])
-            continue;
-        p->held[p->held_count++] = node;
-        p->held_at[node] = p->held_count;
-    }
+    for (uint32_t k = 0; k < size; k++)
+        hold_node(p, r->shares[k].node);
 }
 
 static void view_release(struct plan *p, struct place *now)
@@ -248,6 +276,11 @@ static bool is_between(const struct plan *p, uint64_t a, uint64_t b)
     for (uint32_t i = 0; i < p->count; i++)
         if (p->list[i].start >= MIN_OF(a, b) && p->list[i].start < MAX_OF(a, b))
             return true;
+    for (uint32_t i = 0; i < p->closing_count; i++) {
+        uint64_t from = p->book->nodes[p->closing[i]].close_from;
+        if (from >= MIN_OF(a, b) && from < MAX_OF(a, b))
+            return true;
+    }
     return false;
 }
 
@@ -344,7 +377,7 @@ static uint32_t first_blocker(const struct plan *p, uint64_t end)
     for (uint32_t i = 0; i < p->count; i++)
         if (p->list[i].start < end)
             return p->list[i].job;
-    return p->list[0].job;
+    return BOOK_NONE;
 }
 
 int plan_place(struct plan *p, struct place *now, uint32_t job, struct book_share *shares,
@@ -359,7 +392,7 @@ int plan_place(struct plan *p, struct place *now, uint32_t job, struct book_shar
         view_placed(p, s, shares);
         return 0;
     }
-    if (p->count == 0)
+    if (p->held_count == 0)
         return -ENOSPC;
     if (s->switches ? !has_place(p, now, s, shares) : !has_room(p, now, s))
         return -ENOSPC;
@@ -459,6 +492,9 @@ static uint64_t next_time(const struct walk *w, uint64_t after)
 
     if (p->back_at > after)
         at = MIN_OF(at, p->back_at);
+    for (uint32_t i = 0; i < p->closing_count; i++)
+        if (p->book->nodes[p->closing[i]].close_to > after)
+            at = MIN_OF(at, p->book->nodes[p->closing[i]].close_to);
     for (uint32_t i = 0; i < p->count; i++)
         if (p->list[i].end > after)
             at = MIN_OF(at, p->list[i].end);

@@ -3,6 +3,9 @@
  * that the first jobs of the queue hold. EASY backfill with several reservations (Lifka 1995;
  * Mualem and Feitelson 2001), of single GPUs and not of whole nodes.
  *
+ * A node may be closed for a time, too (close_from, close_to of the book): whatever would run then
+ * is not placed there.
+ *
  * A reservation is a place at a time: shares from start on, for the job's limit. What is placed
  * now and runs beyond a reservation's start leaves its shares alone.
  */
@@ -56,6 +59,8 @@ struct plan {
     struct usage_node *saved; /* by place in held */
     size_t saved_cap;
     struct place future; /* of the last walk: memory for the next one */
+    uint32_t *closing;   /* nodes that are closed now or later */
+    uint32_t closing_count;
     bool viewed;
     uint64_t view_end;
 };
@@ -80,7 +85,8 @@ bool plan_reserve(struct plan *p, struct place *now, uint32_t job);
 
 /*
  * Place a job now without touching a reservation that starts within its limit. -EAGAIN: there is
- * room, but a reservation needs it, *ret_blocker is its job; -ENOSPC: there is no room.
+ * room, but a reservation needs it, *ret_blocker is its job, BOOK_NONE when a node is closed then;
+ * -ENOSPC: there is no room.
  */
 int plan_place(struct plan *p, struct place *now, uint32_t job, struct book_share *shares,
     uint32_t *ret_blocker);

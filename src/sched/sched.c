@@ -206,8 +206,11 @@ static bool take_note(
     struct sched_note *n = &s->notes[d->job];
     const struct shape *shape = book_shape_of(&s->book, &s->book.jobs[d->job]);
     enum sched_code code = explain_code(&groups[shape->group], shape, (enum verdict)d->verdict);
-    bool news = !n->seen || n->code != code;
+    bool news;
 
+    if (code == CODE_PRIORITY && d->blocker == BOOK_NONE)
+        code = CODE_CLOSING;
+    news = !n->seen || n->code != code;
     n->seen = true;
     n->verdict = d->verdict;
     n->code = (uint8_t)code;
@@ -215,7 +218,9 @@ static bool take_note(
     n->start = d->start;
     n->word = d->word;
     n->account = d->verdict == VERDICT_QUOTA ? d->blocker : TREE_NONE;
-    n->blocker = d->verdict == VERDICT_PRIORITY ? s->book.jobs[d->blocker].num : 0;
+    n->blocker = d->verdict == VERDICT_PRIORITY && d->blocker != BOOK_NONE
+        ? s->book.jobs[d->blocker].num
+        : 0;
     return news;
 }
 

@@ -29,6 +29,7 @@ static const struct field node_fields[] = {
     F_NAME(struct node, group),
     F_WORD(struct node, state, node_state_words),
     F_BOOL(struct node, drained),
+    F_U64(struct node, drain_from_usec, USEC_MAX, .optional = true),
     F_TEXT(struct node, drain_reason),
     F_U32(struct node, capacity.cpu_milli, UINT32_MAX),
     F_U64(struct node, capacity.mem, BYTES_MAX),
@@ -83,6 +84,7 @@ json_t *node_to_json_public(const struct node *n)
     json_set_str(obj, "group", n->group);
     json_set_str(obj, "state", node_state_name(n->state));
     json_set_bool(obj, "drained", n->drained);
+    public_set_time(obj, "drain_from", n->drain_from_usec);
     public_set_text(obj, "drain_reason", n->drain_reason);
     json_object_set_new(obj, "capacity", resources_to_json_public(&n->capacity));
     json_object_set_new(obj, "gpus", gpus);

@@ -249,6 +249,65 @@ static void an_early_end_never_delays_the_first(void **state)
     check_rounds("early ends", &one, false, true);
 }
 
+/* --- nodes that close ------------------------------------------------------------------------ */
+
+static void check_closing(const struct world *w, const struct book_job *j)
+{
+    uint64_t end = j->limit == BOOK_FOREVER ? BOOK_FOREVER : j->started + j->limit;
+
+    for (uint32_t i = 0; i < book_shape_of(&w->book, j)->size; i++) {
+        const struct book_node *n = &w->book.nodes[j->shares[i].node];
+
+        if (n->close_to > n->close_from)
+            assert_true(end <= n->close_from || j->started >= n->close_to);
+    }
+}
+
+/* Planned or started: for its whole time no node of it is closed. */
+static void nothing_runs_into_a_drain(void **state)
+{
+    struct prng p = {prng_seed("closing")};
+    size_t on_closing = 0;
+
+    for (uint32_t i = 0; i < rounds(150); i++) {
+        struct world w = {0};
+        uint64_t now;
+
+        book_init(&w.book);
+        make_nodes(&p, &w.book);
+        make_jobs(&p, &w, false);
+        for (uint32_t n = 0; n < w.book.node_count; n++) {
+            if (prng_chance(&p, 40))
+                continue;
+            w.book.nodes[n].close_from = prng_range(&p, 1, 600) * SECOND;
+            w.book.nodes[n].close_to = prng_chance(&p, 50)
+                ? BOOK_FOREVER
+                : w.book.nodes[n].close_from + prng_range(&p, 1, 300) * SECOND;
+        }
+        while ((now = w.now = next_event(&w)) != BOOK_FOREVER) {
+            for (size_t k = 0; k < w.count; k++) {
+                struct job *j = &w.jobs[k];
+
+                if (j->state == RUNS && j->end <= now) {
+                    book_job_remove(&w.book, j->handle);
+                    j->state = OVER;
+                } else if (j->state == NOT_YET && j->submit <= now) {
+                    j->handle = book_job_add(&w.book, &j->job);
+                    j->state = WAITS;
+                }
+            }
+            run_pass(&w, &pass_default, false);
+            book_for_each_job(h, &w.book) if (w.book.jobs[h].shares)
+            {
+                check_closing(&w, &w.book.jobs[h]);
+                on_closing++;
+            }
+        }
+        book_done(&w.book);
+    }
+    assert_true(on_closing > 1000);
+}
+
 /* --- more work than the cluster can do ------------------------------------------------------- */
 
 #define MINUTE (60 * SECOND)
@@ -316,6 +375,7 @@ int main(void)
         cmocka_unit_test(every_turn_comes_without_reservations),
         cmocka_unit_test(a_planned_start_is_kept),
         cmocka_unit_test(an_early_end_never_delays_the_first),
+        cmocka_unit_test(nothing_runs_into_a_drain),
         cmocka_unit_test(who_waits_longest_has_a_turn),
     };
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.cluster import BUILD
+from harness.cluster import BUILD, wait_for
 
 CONTAINER = ("--mem", "64M", "base")
 
@@ -215,6 +215,32 @@ def test_dependencies_outlive_a_restart(new_cluster):
     c.wait_nodes()
     assert c.wait_state(then, "ended")["result"] == "succeeded"
     assert c.session(then)["started"] > c.session(first)["ended"]
+
+
+# --- maintenance ------------------------------------------------------------------------------
+
+
+def test_a_node_takes_only_what_is_over_before_its_drain(new_cluster):
+    c = new_cluster(nodes=1)
+    c.cli("node", "drain", "--by", "1h", "--reason", "disks", "n1", check=0)
+    assert "up, draining" in c.cli("node", "ls", check=0).stdout
+    short = c.create("--cpus", "1", "--time", "30m", *CONTAINER, user="alice")
+    long = c.create("--cpus", "1", "--time", "2h", *CONTAINER, user="alice", wait=False)
+    endless = c.create("--cpus", "1", *CONTAINER, user="alice", wait=False)
+    found = why(c, long)
+    assert (found["code"], found["slurm"]) == ("maintenance", "ReqNodeNotAvail") and "less --time may do" in found["message"]
+    assert {"time_limit_usec": 30 * 60 * 1000000} in [r["change"] for r in found["what_if"] if r["now"]], found["what_if"]
+    assert "since it has no time limit" in why(c, endless)["message"]
+    c.manager.kill9()
+    c.manager.start()
+    c.wait_manager()
+    c.wait_nodes()
+    assert why(c, long)["code"] == "maintenance"
+    c.cli("node", "resume", "n1", check=0)
+    c.wait_state(long, "running")
+    c.cli("node", "drain", "--by", "2s", "n1", check=0)
+    wait_for(lambda: c.nodes()["n1"]["drained"], 20, "it is not drained")
+    assert c.session(short)["state"] == "running"
 
 
 # --- what else would start --------------------------------------------------------------------

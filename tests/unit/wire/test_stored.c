@@ -206,6 +206,7 @@ static void a_stored_node_comes_back_exactly(void **state)
         .group = "default",
         .state = NODE_UNREACHABLE,
         .drained = true,
+        .drain_from_usec = 77,
         .drain_reason = "fan",
         .capacity = {.cpu_milli = 8000, .mem = 1 << 30, .gpus = 2},
         .gpus = gpus,
@@ -225,6 +226,7 @@ static void a_stored_node_comes_back_exactly(void **state)
     assert_string_equal(back.group, n.group);
     assert_int_equal(back.state, n.state);
     assert_true(back.drained);
+    assert_int_equal(back.drain_from_usec, n.drain_from_usec);
     assert_string_equal(back.drain_reason, n.drain_reason);
     assert_int_equal(back.capacity.cpu_milli, 8000);
     assert_int_equal(back.capacity.mem, 1 << 30);
