@@ -85,6 +85,42 @@ int request_check_dependency(const char *value, struct err *err)
     return split_dependency(value, list, err);
 }
 
+/* "2", "2:on=exit,timeout" into body. */
+static int set_retry(json_t *body, const char *value, struct err *err)
+{
+    size_t len = strcspn(value, ":");
+    _cleanup_free_ char *number = xstrndup(value, len);
+    _cleanup_(strv_freep) char **words = NULL;
+    json_t *list = json_array();
+    uint64_t n;
+    uint32_t bit;
+
+    json_object_set_new(body, "retry_on", list);
+    if (str_to_u64(number, SESSION_RETRY_MAX, &n) < 0 ||
+        (value[len] && !str_starts(value + len, ":on=")))
+        return err_set(err, -EINVAL, "must be a number up to %d, or like 2:on=node-fail,timeout",
+            SESSION_RETRY_MAX);
+    json_set_u64(body, "retry", n);
+    if (!value[len]) {
+        json_object_del(body, "retry_on");
+        return 0;
+    }
+    words = strv_split(value + len + 4, ',');
+    strv_for_each (word, words) {
+        if (session_retry_on_parse(*word, &bit) < 0)
+            return err_set(err, -EINVAL, "'%s' is not node-fail, timeout or exit", *word);
+        json_array_append_new(list, json_string(*word));
+    }
+    return 0;
+}
+
+int request_check_retry(const char *value, struct err *err)
+{
+    _cleanup_(json_decrefp) json_t *body = json_object();
+
+    return set_retry(body, value, err);
+}
+
 int request_check_qos(const char *value, struct err *err)
 {
     enum session_qos ignored;
@@ -266,6 +302,8 @@ static void set_plain(const struct request_opts *o, json_t *body)
     }
     set_text(body, "account", o->account);
     set_text(body, "qos", o->qos);
+    if (o->retry)
+        (void)set_retry(body, o->retry, NULL);
     if (o->spot)
         json_set_bool(body, "spot", true);
     if (o->requeue)

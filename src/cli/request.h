@@ -7,7 +7,7 @@
 
 struct request_opts {
     char *name, *kind, *mode, *cpus, *mem, *gpu_model, *shm, *group, *time, *grace, *on,
-        *on_failure, *workdir, *dependency, *account, *qos, *switches, *nice, *begin, *deadline;
+        *on_failure, *workdir, *retry, *dependency, *account, *qos, *switches, *nice, *begin, *deadline;
     uint64_t size, gpus;
     char **volumes, **env;
     bool dry_run, hold, spot, requeue;
@@ -22,6 +22,7 @@ int request_check_volume(const char *value, struct err *err);
 int request_check_cpus(const char *value, struct err *err);
 int request_check_bytes(const char *value, struct err *err);
 int request_check_dependency(const char *value, struct err *err);
+int request_check_retry(const char *value, struct err *err);
 int request_check_qos(const char *value, struct err *err);
 int request_check_switches(const char *value, struct err *err);
 int request_check_nice(const char *value, struct err *err);
@@ -76,6 +77,9 @@ int request_check_time(const char *value, struct err *err);
       "for which of the accounts that you work for", 0, true }, \
     { "qos", OPT_STR, REQUEST_O(type, qos), NULL, "TIER", \
       "low, normal or high (for operators): higher ones go first", 0, true, request_check_qos }, \
+    { "retry", OPT_STR, REQUEST_O(type, retry), NULL, "N[:on=HOW,...]", \
+      "a train session that is tried again so often after node-fail, timeout, exit (all, if none is named)", \
+      0, true, request_check_retry }, \
     { "spot", OPT_BOOL, REQUEST_O(type, spot), NULL, NULL, \
       "a train session that only borrows, and leaves as soon as others need the place", 0, true }, \
     { "requeue", OPT_BOOL, REQUEST_O(type, requeue), NULL, NULL, \

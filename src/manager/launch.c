@@ -275,6 +275,18 @@ static void wait_again(struct manager *m, struct session *s)
     pass_want(m);
 }
 
+/* It was asked for: the only way in which what a user's command did is done again. */
+static void try_again(struct manager *m, struct session *s)
+{
+    s->retried++;
+    log_info("session %s (%llu): %s (%s); tried again, %u of %u", s->id, (unsigned long long)s->num,
+        session_result_name(s->result), s->reason, s->retried, s->retry_max);
+    s->result = RESULT_NONE;
+    s->exit_code = 0;
+    s->started_usec = 0;
+    wait_again(m, s);
+}
+
 static void finish_if_removed(struct manager *m, struct session *s)
 {
     if (s->state != SESSION_STOPPING)
@@ -282,7 +294,9 @@ static void finish_if_removed(struct manager *m, struct session *s)
     for (uint32_t i = 0; i < s->size; i++)
         if (container_holds(&s->containers[i]))
             return;
-    if (s->result == RESULT_NONE)
+    if (session_tries_again(s))
+        try_again(m, s);
+    else if (s->result == RESULT_NONE)
         wait_again(m, s);
     else
         end(m, s);

@@ -154,6 +154,42 @@ bool session_is_over(const struct session *s)
     return s->state == SESSION_ENDED;
 }
 
+static const struct {
+    const char *word;
+    enum retry_on on;
+    enum session_result result;
+} retries[] = {
+    {"node-fail", RETRY_NODE_FAIL, RESULT_LOST},
+    {"timeout", RETRY_TIMEOUT, RESULT_TIMEOUT},
+    {"exit", RETRY_EXIT, RESULT_FAILED},
+};
+
+int session_retry_on_parse(const char *text, uint32_t *ret)
+{
+    for (size_t i = 0; i < ARRAY_LEN(retries); i++)
+        if (str_eq(text, retries[i].word)) {
+            *ret = retries[i].on;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+const char *session_retry_on_name(enum retry_on on)
+{
+    for (size_t i = 0; i < ARRAY_LEN(retries); i++)
+        if (retries[i].on == on)
+            return retries[i].word;
+    return "";
+}
+
+bool session_tries_again(const struct session *s)
+{
+    for (size_t i = 0; i < ARRAY_LEN(retries); i++)
+        if (s->result == retries[i].result && (s->retry_on & retries[i].on))
+            return s->retried < s->retry_max;
+    return false;
+}
+
 uint64_t session_may_run(const struct session *s, uint64_t start_usec)
 {
     uint64_t limit = s->time_limit_usec ? s->time_limit_usec : UINT64_MAX;

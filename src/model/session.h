@@ -21,6 +21,7 @@
 
 #define SESSION_SIZE_MAX 1000
 #define SESSION_NICE_MAX 100000
+#define SESSION_RETRY_MAX 100
 #define SESSION_SWITCH_WAIT_USEC (300 * UINT64_C(1000000)) /* as Slurm's max_switch_wait */
 #define SESSION_COMMAND_MAX 4096                           /* words */
 #define SESSION_ENV_MAX 1024
@@ -63,6 +64,7 @@ enum session_mode { MODE_SINGLE_NODE, MODE_MULTI_NODE, MODE_COUNT };
 enum session_on { ON_MAIN, ON_ALL, ON_COUNT };                         /* where the command runs */
 enum session_hold { HOLD_NONE, HOLD_USER, HOLD_OPERATOR, HOLD_COUNT }; /* who holds it back */
 enum session_qos { QOS_LOW, QOS_NORMAL, QOS_HIGH, QOS_COUNT };         /* higher ones go first */
+enum retry_on { RETRY_NODE_FAIL = 1, RETRY_TIMEOUT = 2, RETRY_EXIT = 4, RETRY_ALL = 7 };
 enum session_on_failure { FAIL_STRICT, FAIL_TOLERANT, FAIL_COUNT };
 
 struct session_mount {
@@ -98,10 +100,12 @@ struct session {
     enum session_on_failure on_failure;
     uint32_t switches;              /* leaf switches at most; 0: any number */
     uint64_t switch_wait_usec;      /* so long it waits for that */
-    char **depends; /* "afterok:12", "singleton"; NULL: on nobody; heap */
+    char **depends;                 /* "afterok:12", "singleton"; NULL: on nobody; heap */
     char account[NAME_MAX_LEN + 1]; /* that it is for; "": none */
     enum session_qos qos;
-    bool spot;            /* train: borrows always, and leaves first */
+    bool spot; /* train: borrows always, and leaves first */
+    uint32_t retry_max,
+        retry_on;         /* train: again after such ends (bits of enum retry_on), so often */
     bool requeue;         /* train: when others have it leave, it waits again */
     int nice;             /* points less than its priority would be; below 0: more */
     uint64_t begin_usec;  /* real time: not started before; 0: at once */
@@ -118,6 +122,7 @@ struct session {
         reason_code[48]; /* stable word: "resources", "node_unreachable", "container_exited", ... */
     char reason[256];    /* for a person */
     bool waits_for_others;    /* pending: depends is not met yet; not stored */
+    uint32_t retried;         /* how often it was */
     uint64_t claimed_usec;    /* pending: since then others leave for it; 0: nobody does */
     uint64_t leaves_for;      /* number of the session that it leaves for; 0: none */
     uint64_t preempt_at_usec; /* by then it is gone */
@@ -155,6 +160,11 @@ const char *session_on_name(enum session_on o); /* "main", "all" */
 int session_on_parse(const char *text, enum session_on *ret);
 const char *session_hold_name(enum session_hold h); /* "none", "user", "operator" */
 int session_hold_parse(const char *text, enum session_hold *ret);
+/* "node-fail", "timeout", "exit" -> the bit; -EINVAL. */
+int session_retry_on_parse(const char *text, uint32_t *ret);
+const char *session_retry_on_name(enum retry_on on);
+/* It has ended as result says: is it to be tried again? */
+bool session_tries_again(const struct session *s);
 const char *session_qos_name(enum session_qos q); /* "low", "normal", "high" */
 int session_qos_parse(const char *text, enum session_qos *ret);
 const char *session_on_failure_name(enum session_on_failure f); /* "strict", "tolerant" */

@@ -87,6 +87,9 @@ static int check_schedule(const struct session *s, struct err *err)
     if (s->nice < -SESSION_NICE_MAX || s->nice > SESSION_NICE_MAX)
         return err_set(err, -EINVAL, "'nice' must be a whole number from -%d to %d, not %d",
             SESSION_NICE_MAX, SESSION_NICE_MAX, s->nice);
+    if (s->retry_max && s->kind == KIND_DEBUG)
+        return err_set(err, -EINVAL,
+            "'retry' is for 'train' sessions: what somebody did by hand is not done again");
     if ((s->spot || s->requeue) && s->kind == KIND_DEBUG)
         return err_set(err, -EINVAL,
             "'%s' is for 'train' sessions: a 'debug' session never leaves for others",

@@ -338,6 +338,8 @@ void sched_explain(struct sched *s, const struct session *session, struct sched_
         s->has_after = true;
     }
     explain_reason(&s->after, session, shape, n ? (enum sched_code)n->code : CODE_QUEUED, ret);
+    if (n)
+        explain_quota(&s->book, session, n, ret);
 }
 
 int64_t sched_factors(

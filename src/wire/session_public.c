@@ -122,6 +122,16 @@ static json_t *mounts_to_json(const struct session *s)
     return list;
 }
 
+static json_t *retry_on_json(const struct session *s)
+{
+    json_t *list = json_array();
+
+    for (uint32_t on = RETRY_NODE_FAIL; s->retry_max && on < RETRY_ALL; on *= 2)
+        if (s->retry_on & on)
+            json_array_append_new(list, json_string(session_retry_on_name((enum retry_on)on)));
+    return list;
+}
+
 static void set_asked(json_t *obj, const struct session *s)
 {
     json_object_set_new(obj, "resources", resources_to_json(s));
@@ -147,6 +157,9 @@ static void set_asked(json_t *obj, const struct session *s)
     json_set_str(obj, "qos", session_qos_name(s->qos));
     json_set_bool(obj, "spot", s->spot);
     json_set_bool(obj, "requeue", s->requeue);
+    json_set_u64(obj, "retry", s->retry_max);
+    json_object_set_new(obj, "retry_on", retry_on_json(s));
+    json_set_u64(obj, "retried", s->retried);
     public_set_limit(obj, "leaves_for", s->leaves_for);
     public_set_time(obj, "preempt_at", s->preempt_at_usec);
     public_set_limit(obj, "estimate_usec", s->estimate_usec);

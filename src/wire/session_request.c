@@ -335,6 +335,36 @@ static int read_flag(const char *key, const json_t *v, bool *ret, struct err *er
     return 0;
 }
 
+static int read_retry(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    json_int_t n = json_integer_value(v);
+
+    if (!json_is_integer(v) || n < 0 || n > SESSION_RETRY_MAX)
+        return err_set(err, -EINVAL, "'%s' must be a number up to %d", key, SESSION_RETRY_MAX);
+    s->retry_max = (uint32_t)n;
+    if (!s->retry_on)
+        s->retry_on = RETRY_ALL;
+    return 0;
+}
+
+static int read_retry_on(const char *key, const json_t *v, struct session *s, struct err *err)
+{
+    const json_t *one;
+    size_t i;
+
+    s->retry_on = 0;
+    json_array_foreach (v, i, one) {
+        uint32_t bit;
+
+        if (session_retry_on_parse(json_string_value(one), &bit) < 0)
+            break;
+        s->retry_on |= bit;
+    }
+    if (!json_is_array(v) || i < json_array_size(v) || !s->retry_on)
+        return err_set(err, -EINVAL, "'%s' must be a list of node-fail, timeout and exit", key);
+    return 0;
+}
+
 static int read_spot(const char *key, const json_t *v, struct session *s, struct err *err)
 {
     return read_flag(key, v, &s->spot, err);
@@ -420,6 +450,8 @@ static const struct member {
     {"depends", read_depends},
     {"account", read_account},
     {"qos", read_qos},
+    {"retry", read_retry},
+    {"retry_on", read_retry_on},
     {"spot", read_spot},
     {"requeue", read_requeue},
     {"switches", read_switches},

@@ -217,6 +217,26 @@ def test_dependencies_outlive_a_restart(new_cluster):
     assert c.session(then)["started"] > c.session(first)["ended"]
 
 
+# --- trying again -----------------------------------------------------------------------------
+
+
+def test_a_session_is_tried_again_only_when_that_was_asked(cluster):
+    once = cluster.create(*CONTAINER, "false", user="alice", wait=False)
+    assert cluster.wait_state(once, "ended")["retried"] == 0
+    sid = cluster.create("--retry", "2:on=exit", *CONTAINER, "sh", "-c", "exit 3", user="alice", wait=False)
+    s = cluster.wait_state(sid, "ended")
+    assert (s["result"], s["retried"], s["exit_code"]) == ("failed", 2, 3), s
+    other = cluster.create("--retry", "2:on=timeout", *CONTAINER, "false", user="alice", wait=False)
+    assert cluster.wait_state(other, "ended")["retried"] == 0
+    stopped = cluster.create("--retry", "2", *CONTAINER, "sleep", "1000", user="alice")
+    cluster.cli("stop", "--now", stopped, user="alice", check=0)
+    assert cluster.wait_state(stopped, "ended")["result"] == "cancelled"
+    for words, text in ((("--retry", "2:on=sun"), "'sun' is not node-fail, timeout or exit"), (("--retry", "x"), "must be a number"),
+                        (("--kind", "debug", "--retry", "1"), "'retry' is for 'train' sessions")):
+        r = cluster.cli("create", *words, *CONTAINER, "true", user="alice")
+        assert r.returncode in (1, 2) and text in r.stderr, r.stderr
+
+
 # --- maintenance ------------------------------------------------------------------------------
 
 

@@ -142,6 +142,9 @@ static void sample_asked(struct prng *p, struct session *s)
         strv_pushf(&s->depends, "afterok:%u", i);
     sample_name(p, s->account, sizeof(s->account));
     s->qos = (enum session_qos)prng_below(p, QOS_COUNT);
+    s->retry_max = prng_below(p, 5);
+    s->retry_on = prng_below(p, 8);
+    s->retried = prng_below(p, 5);
     s->spot = prng_chance(p, 50);
     s->requeue = prng_chance(p, 50);
     s->claimed_usec = prng_below(p, 1000);

@@ -86,6 +86,9 @@ static void same_asked(const struct session *a, const struct session *b)
         assert_string_equal(a->depends[i], b->depends[i]);
     assert_string_equal(a->account, b->account);
     assert_int_equal(a->qos, b->qos);
+    assert_int_equal(a->retry_max, b->retry_max);
+    assert_int_equal(a->retry_on, b->retry_on);
+    assert_int_equal(a->retried, b->retried);
     assert_int_equal(a->spot, b->spot);
     assert_int_equal(a->requeue, b->requeue);
     assert_int_equal(a->claimed_usec, b->claimed_usec);
