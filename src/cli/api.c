@@ -43,6 +43,8 @@ static int refused(struct cli *cli, const struct buf *answer, struct err *err)
     if (answer->data && json_parse(answer->data, answer->len, ANSWER_MAX, &body, NULL) == 0)
         error = json_object_get(body, "error");
     snprintf(cli->code, sizeof(cli->code), "%s", json_str_or(error, "code", ""));
+    json_decref(cli->answer);
+    cli->answer = json_incref(body);
     if (cli->status == 401)
         return err_set(err, -EREMOTEIO, "%s does not know you%s; see 'muster login'", cli->url,
             cli->token ? " by this token" : ": you are not signed in");

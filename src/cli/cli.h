@@ -28,6 +28,7 @@ struct cli {
     char *url, *token; /* from MUSTER_URL, MUSTER_TOKEN, or the configuration file */
     char *url_from;    /* "--url", "MUSTER_URL", "'FILE'"; NULL: nobody said, this machine */
     char *ca;          /* file of certificates to trust; NULL: the system's */
+    json_t *answer;    /* of the last call that was refused, whole; NULL: none */
     bool json;         /* -o json */
     bool utc;
     bool is_tty;                   /* stdout is a terminal */

@@ -39,6 +39,8 @@ const struct command cli_commands[] = {
       cli_plain_options },
     { "plan", cmd_plan, "[OPTION]...", 0, 0, 0, SESSIONS, "Show what ends and starts when",
       "  muster plan\n  muster plan --svg plan.svg\n", plan_options },
+    { "extend", cmd_extend, "[OPTION]... SESSION", 1, 1, 0, SESSIONS, "Give a running session more time",
+      "  muster extend --time 4h tune\n", extend_options },
     { "hold", cmd_hold, "[OPTION]... SESSION...", 1, -1, 0, SESSIONS,
       "Keep waiting sessions from being started", "  muster hold 12\n", cli_plain_options },
     { "release", cmd_release, "[OPTION]... SESSION...", 1, -1, 0, SESSIONS,

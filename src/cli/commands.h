@@ -18,6 +18,7 @@ COMMAND(events);
 COMMAND(exec);
 COMMAND(export_nodes);
 COMMAND(export_workload);
+COMMAND(extend);
 COMMAND(forward);
 COMMAND(group_create);
 COMMAND(group_ls);
@@ -71,10 +72,11 @@ struct main_opts {
 
 extern const struct opt main_options[];
 extern const struct opt account_options[], create_options[], down_options[], events_options[],
-    exec_options[], export_options[], forward_options[], group_options[], help_options[],
-    image_import_options[], login_options[], logs_options[], ls_options[], node_drain_options[],
-    plan_options[], run_options[], ssh_options[], status_options[], stop_options[], up_options[],
-    user_add_options[], volume_ls_options[], volume_rm_options[], wait_options[];
+    exec_options[], export_options[], extend_options[], forward_options[], group_options[],
+    help_options[], image_import_options[], login_options[], logs_options[], ls_options[],
+    node_drain_options[], plan_options[], run_options[], ssh_options[], status_options[],
+    stop_options[], up_options[], user_add_options[], volume_ls_options[], volume_rm_options[],
+    wait_options[];
 
 /* Print; each returns the exit code. */
 int help_overview(FILE *out);

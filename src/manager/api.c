@@ -244,6 +244,7 @@ const struct route api_routes[] = {
     { "GET", "/v1/sessions/{}/logs", WHO_USER, 0, api_session_logs },
     { "GET", "/v1/sessions/{}/exec", WHO_USER, ROUTE_UPGRADE, api_session_exec },
     { "GET", "/v1/sessions/{}/tcp", WHO_USER, ROUTE_UPGRADE, api_session_tcp },
+    { "POST", "/v1/sessions/{}/extend", WHO_USER, ROUTE_JSON, api_session_extend },
     { "POST", "/v1/sessions/{}/hold", WHO_USER, ROUTE_JSON, api_session_hold },
     { "POST", "/v1/sessions/{}/release", WHO_USER, ROUTE_JSON, api_session_release },
     { "GET", "/v1/queue", WHO_USER, 0, api_queue },

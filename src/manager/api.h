@@ -82,6 +82,7 @@ void api_session_logs(struct call *c);
 void api_session_exec(struct call *c);
 void api_session_tcp(struct call *c);
 void api_session_hold(struct call *c);
+void api_session_extend(struct call *c);
 void api_session_release(struct call *c);
 void api_queue(struct call *c);
 void api_plan(struct call *c);

@@ -20,6 +20,7 @@
 #include "manager/links.h"
 #include "manager/state.h"
 
+#define LEASE_LOOK_USEC (2 * USEC_PER_SEC) /* does somebody wait by now? */
 #define STOP_MARGIN_USEC (60 * USEC_PER_SEC)
 
 /* --- telling the nodes -------------------------------------------------------------------- */
@@ -656,6 +657,30 @@ static void describe_late(const struct session *s, char *text, size_t size)
     snprintf(text, size, "not ready in time");
 }
 
+/* A lease that is over is enforced only if somebody waits for what it holds, and not unannounced.
+ * True: the session goes on. */
+static bool lease_goes_on(struct manager *m, struct session *s, uint64_t now)
+{
+    uint64_t wanted = sched_wanted_by(&m->sched, s->id);
+    char until[CLOCK_TEXT_MAX];
+
+    if (s->kind != KIND_DEBUG || (s->finish_usec && now >= s->finish_usec))
+        return false;
+    if (wanted && s->lease_notice_usec)
+        return false;
+    s->deadline_usec = now + (wanted ? m->sched.options.lease_notice_usec : LEASE_LOOK_USEC);
+    s->lease_notice_usec = wanted ? now : 0;
+    if (!wanted)
+        return true;
+    STR_SET(s->reason_code, "lease");
+    snprintf(s->reason, sizeof(s->reason),
+        "its lease is over, and session %llu waits for what it holds: it ends at %s, unless it is "
+        "extended",
+        (unsigned long long)wanted, clock_format(s->deadline_usec, until));
+    session_save(m, s);
+    return true;
+}
+
 static void deadline_passed(struct manager *m, struct session *s, uint64_t now)
 {
     char text[400];
@@ -674,12 +699,19 @@ static void deadline_passed(struct manager *m, struct session *s, uint64_t now)
             "the commands did not start in time after the barrier was opened");
         break;
     case SESSION_RUNNING:
+        if (lease_goes_on(m, s, now))
+            break;
         if (s->finish_usec && now >= s->finish_usec) {
             launch_stop(m, s, RESULT_TIMEOUT, "finish_by", false, "it had to be over by %s",
                 clock_format(s->finish_usec, text));
             break;
         }
         duration_format(s->time_limit_usec, text);
+        if (s->kind == KIND_DEBUG) {
+            launch_stop(m, s, RESULT_TIMEOUT, "lease", false,
+                "its lease of %s was over, and others waited for what it held", text);
+            break;
+        }
         launch_stop(m, s, RESULT_TIMEOUT, "time_limit", false, "its time limit of %s passed", text);
         break;
     case SESSION_STOPPING:

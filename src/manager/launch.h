@@ -24,6 +24,10 @@ void pass_reason(struct manager *m, struct session *s, struct sched_reason *ret)
 bool pass_try(struct manager *m, const struct session *s, struct sched_start *ret_start,
     struct sched_reason *ret_reason);
 
+/* sched_would_move, now. */
+size_t pass_would_move(
+    struct manager *m, const struct session *longer, struct sched_moved *ret, size_t max);
+
 struct node_usage {
     const struct node *node;
     struct resources free; /* capacity less what is held there */

@@ -74,7 +74,7 @@ struct manager {
     struct estimator estimator;  /* history.c */
     struct map changed_sessions; /* id -> this: to be told */
     struct map changed_nodes;    /* name -> this */
-    bool depends_wanted; /* something has begun or ended (depends.c) */
+    bool depends_wanted;         /* something has begun or ended (depends.c) */
     bool pass_wanted;
     uv_check_t pass_check;
     uint64_t pass_count, pass_usec, pass_wake_usec;

@@ -221,6 +221,13 @@ bool pass_try(struct manager *m, const struct session *s, struct sched_start *re
     return sched_try(&m->sched, s, clock_real_usec(), ret_start, ret_reason);
 }
 
+size_t pass_would_move(
+    struct manager *m, const struct session *longer, struct sched_moved *ret, size_t max)
+{
+    tell_changes(m);
+    return sched_would_move(&m->sched, longer, clock_real_usec(), ret, max);
+}
+
 static void pass_at_turn_end(uv_check_t *check)
 {
     struct manager *m = check->data;

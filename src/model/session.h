@@ -121,12 +121,13 @@ struct session {
     char
         reason_code[48]; /* stable word: "resources", "node_unreachable", "container_exited", ... */
     char reason[256];    /* for a person */
-    bool waits_for_others;    /* pending: depends is not met yet; not stored */
-    uint32_t retried;         /* how often it was */
-    uint64_t claimed_usec;    /* pending: since then others leave for it; 0: nobody does */
-    uint64_t leaves_for;      /* number of the session that it leaves for; 0: none */
-    uint64_t preempt_at_usec; /* by then it is gone */
-    uint64_t estimate_usec;   /* how long it is expected to run, from its like; 0: not known */
+    bool waits_for_others;      /* pending: depends is not met yet; not stored */
+    uint64_t lease_notice_usec; /* running debug: when it was told that others wait; 0: not */
+    uint32_t retried;           /* how often it was */
+    uint64_t claimed_usec;      /* pending: since then others leave for it; 0: nobody does */
+    uint64_t leaves_for;        /* number of the session that it leaves for; 0: none */
+    uint64_t preempt_at_usec;   /* by then it is gone */
+    uint64_t estimate_usec;     /* how long it is expected to run, from its like; 0: not known */
     uint64_t submitted_usec, placed_usec, started_usec, ended_usec; /* real time; 0: not yet */
     uint64_t state_usec;    /* when it came into its state */
     uint64_t deadline_usec; /* real time at which the present state is given up; 0: none */

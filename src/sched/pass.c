@@ -14,7 +14,9 @@ const struct pass_options pass_default = {.order = {.work = 1000,
     .turns_milli = 50,
     .preempt = {.min_run_usec = 7200 * UINT64_C(1000000),
         .spot_run_usec = 600 * UINT64_C(1000000),
-        .grace_usec = 120 * UINT64_C(1000000)}};
+        .grace_usec = 120 * UINT64_C(1000000)},
+    .lease_usec = 8 * 3600 * UINT64_C(1000000),
+    .lease_notice_usec = 600 * UINT64_C(1000000)};
 
 /* Those that cannot run now, on nodes that are away, say, do not keep others from their turn. */
 #define TURN_TRIES 4

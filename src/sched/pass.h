@@ -20,6 +20,8 @@ struct pass_options {
     uint64_t patience_usec; /* 0: nobody has a turn */
     uint32_t turns_milli;   /* the share of turns, in thousandths */
     struct preempt_options preempt;
+    uint64_t lease_usec;        /* of a debug session that does not say how long it takes */
+    uint64_t lease_notice_usec; /* from the word that somebody waits for it to its end */
 };
 
 extern const struct pass_options pass_default;

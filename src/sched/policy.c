@@ -27,6 +27,10 @@ const struct policy_knob policy_knobs[] = {
     { "spot_run_usec", O(preempt.spot_run_usec), true, YEAR, "the same of a spot session" },
     { "preempt_grace_usec", O(preempt.grace_usec), true, YEAR,
       "from the word that a session has to leave to its end" },
+    { "lease_usec", O(lease_usec), true, YEAR,
+      "the lease of a debug session that does not say how long it takes" },
+    { "lease_notice_usec", O(lease_notice_usec), true, YEAR,
+      "a debug session whose lease is over, and that others wait for, has so long to end" },
     { NULL }
 };
 /* clang-format on */

@@ -419,3 +419,82 @@ bool sched_try(const struct sched *s, const struct session *session, uint64_t no
     sched_done(&other);
     return starts;
 }
+
+/* --- leases --------------------------------------------------------------------------------- */
+
+static bool overlap(const struct book *b, const struct book_job *x, const struct book_job *y)
+{
+    for (uint32_t i = 0; i < book_shape_of(b, x)->size; i++)
+        for (uint32_t k = 0; k < book_shape_of(b, y)->size; k++) {
+            const struct book_share *p = &x->shares[i], *q = &y->shares[k];
+
+            /* Without GPUs it is CPUs and memory that are wanted: all of a node's are alike. */
+            if (p->node == q->node && p->node != BOOK_NONE &&
+                (!p->gpus || !q->gpus || (p->gpus & q->gpus)))
+                return true;
+        }
+    return false;
+}
+
+uint64_t sched_wanted_by(const struct sched *s, const char *id)
+{
+    const struct book *b = &s->book;
+    uint32_t h = sched_job(s, id);
+
+    if (h == BOOK_NONE || b->jobs[h].state != JOB_RUNS)
+        return 0;
+    book_for_each_job(i, b)
+    {
+        const struct book_job *j = &b->jobs[i];
+
+        if (j->state == JOB_WAITS && j->shares && overlap(b, j, &b->jobs[h]))
+            return j->num;
+    }
+    return 0;
+}
+
+/* Planned starts by handle, after a pass over b; 0: none. */
+static uint64_t *starts_of(struct book *b, const struct pass_options *o, uint64_t now_usec,
+    uint32_t **ret_order, uint32_t *ret_count)
+{
+    uint64_t *starts = xnew_array(uint64_t, b->job_count + 1);
+    struct pass_result r;
+
+    pass_run(b, o, now_usec, &r);
+    *ret_order = xnew_array(uint32_t, r.count + 1);
+    *ret_count = r.count;
+    for (uint32_t i = 0; i < r.count; i++) {
+        (*ret_order)[i] = r.list[i].job;
+        starts[r.list[i].job] = r.list[i].start;
+    }
+    pass_result_done(&r);
+    return starts;
+}
+
+size_t sched_would_move(const struct sched *s, const struct session *changed, uint64_t now_usec,
+    struct sched_moved *ret, size_t max)
+{
+    uint32_t h = sched_job(s, changed->id), count, other;
+    _cleanup_free_ uint64_t *before = NULL, *after = NULL;
+    _cleanup_free_ uint32_t *order = NULL, *ignored = NULL;
+    struct book b, c;
+    size_t n = 0;
+
+    if (h == BOOK_NONE || s->book.jobs[h].state != JOB_RUNS)
+        return 0;
+    book_copy(&b, &s->book);
+    book_copy(&c, &s->book);
+    c.jobs[h].limit = fill_job(&c, changed, now_usec).limit;
+    before = starts_of(&b, &s->options, now_usec, &order, &count);
+    after = starts_of(&c, &s->options, now_usec, &ignored, &other);
+    for (uint32_t i = 0; i < count && n < max; i++) {
+        uint32_t job = order[i];
+
+        if (before[job] && (!after[job] || after[job] > before[job]))
+            ret[n++] = (struct sched_moved){
+                s->book.jobs[job].num, before[job], after[job] ? after[job] : BOOK_FOREVER};
+    }
+    book_done(&b);
+    book_done(&c);
+    return n;
+}

@@ -120,6 +120,18 @@ void sched_explain(struct sched *s, const struct session *session, struct sched_
 int64_t sched_factors(
     const struct sched *s, const char *id, uint64_t now_usec, struct order_factors *ret);
 
+/* The number of a session that waits, and is planned to have some of what this one holds; 0: none.
+ */
+uint64_t sched_wanted_by(const struct sched *s, const char *id);
+
+struct sched_moved { /* a planned start that would be later, or none (BOOK_FOREVER) */
+    uint64_t num, from, to;
+};
+/* Whose planned start would move if the running session were as here (longer, say): the first max
+ * of them, by their place in the queue. */
+size_t sched_would_move(const struct sched *s, const struct session *changed, uint64_t now_usec,
+    struct sched_moved *ret, size_t max);
+
 /* Since when others leave for it, usec; 0: they do not. */
 uint64_t sched_claimed(const struct sched *s, const char *id);
 /* Its handle in the book; BOOK_NONE: not there. */

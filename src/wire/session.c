@@ -65,6 +65,7 @@ static const struct field session_fields[] = {
     F_BOOL(struct session, requeue, .optional = true),
     F_U32(struct session, retry_max, SESSION_RETRY_MAX, .optional = true),
     F_U32(struct session, retry_on, RETRY_ALL, .optional = true),
+    F_U64(struct session, lease_notice_usec, USEC_MAX, .optional = true),
     F_U32(struct session, retried, SESSION_RETRY_MAX, .optional = true),
     F_U64(struct session, claimed_usec, USEC_MAX, .optional = true),
     F_U64(struct session, leaves_for, UINT64_MAX, .optional = true),

@@ -160,6 +160,7 @@ static void set_asked(json_t *obj, const struct session *s)
     json_set_u64(obj, "retry", s->retry_max);
     json_object_set_new(obj, "retry_on", retry_on_json(s));
     json_set_u64(obj, "retried", s->retried);
+    public_set_time(obj, "lease_notice", s->lease_notice_usec);
     public_set_limit(obj, "leaves_for", s->leaves_for);
     public_set_time(obj, "preempt_at", s->preempt_at_usec);
     public_set_limit(obj, "estimate_usec", s->estimate_usec);

@@ -237,6 +237,46 @@ def test_a_session_is_tried_again_only_when_that_was_asked(cluster):
         assert r.returncode in (1, 2) and text in r.stderr, r.stderr
 
 
+# --- leases -----------------------------------------------------------------------------------
+
+
+def test_a_lease_is_enforced_only_when_somebody_waits_and_not_unannounced(new_cluster):
+    c = new_cluster(nodes=1)
+    c.cli("policy", "set", "lease=7h", "lease_notice=3s", check=0)
+    default = c.create("--kind", "debug", "--cpus", "0.5", *CONTAINER, user="alice")
+    assert c.session(default)["time_limit_usec"] == 7 * 3600 * 1000000
+    c.cli("stop", "--now", default, user="alice", check=0)
+    c.wait_state(default, "ended")
+    debug = c.create("--kind", "debug", "--cpus", "4", "--time", "1s", *CONTAINER, user="alice")
+    time.sleep(4)
+    assert c.session(debug)["state"] == "running"  # nobody waits
+    waits = c.create("--cpus", "4", *CONTAINER, user="bob", wait=False)
+    s = wait_for(lambda: c.session(debug)["lease_notice"] and c.session(debug), 20, "nothing is said")
+    assert s["state"] == "running" and "unless it is extended" in s["reason"]["text"], s["reason"]
+    r = c.cli("extend", "--time", "1h", debug, user="alice", check=1)  # bob would wait longer
+    assert f"session {c.session(waits)['num']}, planned for" in r.stderr and "would start later" in r.stderr, r.stderr
+    s = c.wait_state(debug, "ended")
+    assert (s["result"], s["reason"]["code"]) == ("timeout", "lease"), s
+    c.wait_state(waits, "running")
+
+
+def test_an_extension_that_moves_no_planned_start_is_granted_at_once(cluster):
+    debug = cluster.create("--kind", "debug", "--cpus", "1", "--time", "1h", *CONTAINER, user="alice")
+    r = cluster.cli("extend", "--time", "2h", debug, user="alice", check=0)
+    assert r.stdout.startswith("until ")
+    assert cluster.session(debug)["time_limit_usec"] == 3 * 3600 * 1000000
+    train = cluster.create("--cpus", "1", "--time", "1h", *CONTAINER, "sleep", "1000", user="alice")
+    assert "only operators extend 'train' sessions" in cluster.cli("extend", train, user="alice", check=1).stderr
+    cluster.cli("extend", train, check=0)
+    assert cluster.session(train)["time_limit_usec"] == 3 * 3600 * 1000000
+    # One that would move a planned start is granted when that is said to be all right.
+    wide = cluster.create("--size", "2", "--cpus", "4", "--time", "1h", *CONTAINER, user="bob", wait=False)
+    before = usec(cluster.session(wide)["planned_start"])
+    assert "would start later" in cluster.cli("extend", "--time", "5h", debug, user="alice", check=1).stderr
+    cluster.cli("extend", "--force", "--time", "5h", debug, user="alice", check=0)
+    assert usec(cluster.session(wide)["planned_start"]) > before + 3600
+
+
 # --- maintenance ------------------------------------------------------------------------------
 
 
