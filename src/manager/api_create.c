@@ -11,7 +11,6 @@
 #include "manager/api.h"
 #include "manager/depends.h"
 #include "manager/launch.h"
-#include "manager/overlay.h"
 #include "manager/sshkeys.h"
 #include "manager/state.h"
 #include "sched/sched.h"
@@ -127,9 +126,6 @@ static int accept_session(struct manager *m, struct session *s, struct err *err)
     uint64_t now = clock_real_usec();
     int r;
 
-    r = overlay_assign(m, s, err);
-    if (r < 0)
-        return r;
     uuid_make(s->id);
     s->num = store_next(m->store, "session");
     if (!s->name[0])

@@ -269,6 +269,7 @@ static void wait_again(struct manager *m, struct session *s)
         c->started_usec = c->ended_usec = 0;
     }
     s->placed_usec = 0;
+    s->subnet = s->vni = 0;
     s->stop_now = false;
     s->leaves_for = s->preempt_at_usec = 0;
     move(m, s, SESSION_PENDING, launch_last_start(s));

@@ -81,7 +81,7 @@ void overlay_block(struct manager *m, char ***blocked)
         const struct session *s = e->value;
         char text[IPV4_TEXT_MAX];
 
-        if ((s->subnet - base) >> (32 - SUBNET_BITS) >= count)
+        if (s->subnet && (s->subnet - base) >> (32 - SUBNET_BITS) >= count)
             strv_pushf(blocked, "%s/%d", ipv4_format(s->subnet, text), SUBNET_BITS);
     }
 }

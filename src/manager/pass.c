@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "manager/depends.h"
 #include "manager/launch.h"
+#include "manager/overlay.h"
 #include "manager/state.h"
 
 void pass_want(struct manager *m)
@@ -138,8 +139,14 @@ static void place_container(struct session *s, uint32_t rank, const struct sched
 static void place_session(struct manager *m, const struct sched_start *start)
 {
     struct session *s = map_get(&m->sessions, start->session);
+    struct err err = ERR_INIT;
     bool several = false;
 
+    if (overlay_assign(m, s, &err) < 0) { /* it waits, then: the scheduler is told so */
+        log_err("session %s cannot start: %s", s->id, err_text(&err));
+        pass_session_changed(m, s->id);
+        return;
+    }
     for (uint32_t i = 0; i < s->size; i++) {
         place_container(s, i, &start->shares[i]);
         several |= !str_eq(start->shares[i].node, start->shares[0].node);
