@@ -7,7 +7,8 @@
 
 struct request_opts {
     char *name, *kind, *mode, *cpus, *mem, *gpu_model, *shm, *group, *time, *grace, *on,
-        *on_failure, *workdir, *retry, *dependency, *account, *qos, *switches, *nice, *begin, *deadline;
+        *on_failure, *workdir, *retry, *dependency, *account, *qos, *switches, *nice, *begin,
+        *deadline;
     uint64_t size, gpus;
     char **volumes, **env;
     bool dry_run, hold, spot, requeue;

@@ -1,5 +1,5 @@
-/* Network numbers of sessions: a /22 of the overlay each while they are placed, and a VNI nobody can
- * guess. */
+/* Network numbers of sessions: a /22 of the overlay each while they are placed, and a VNI nobody
+ * can guess. */
 #ifndef MANAGER_OVERLAY_H
 #define MANAGER_OVERLAY_H
 

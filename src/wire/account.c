@@ -153,7 +153,7 @@ static int read_name(const char *key, const json_t *v, char to[NAME_MAX_LEN + 1]
 static int read_quota(const json_t *v, struct account_quota *q, struct err *err)
 {
     const char *key;
-    json_t *value;
+    json_t *value = NULL;
     int r = 0;
 
     *q = (struct account_quota){.deserved = ACCOUNT_NO_LIMIT, .max = ACCOUNT_NO_LIMIT};
@@ -261,7 +261,7 @@ int account_update_from_json(const json_t *j, struct account *a, struct err *err
     _cleanup_(account_done) struct account to;
     struct account old = *a;
     const char *key;
-    json_t *value;
+    json_t *value = NULL;
     int r = 0;
 
     account_copy(&to, a);
@@ -298,8 +298,8 @@ json_t *account_use_to_json_stored(const struct account_use *u)
 int account_use_from_json_stored(const json_t *j, struct account_use *ret, struct err *err)
 {
     struct account_use u = {0};
-    const char *account, *user;
-    json_t *days;
+    const char *account = "", *user = "";
+    json_t *days = NULL;
     int r = json_get_str(j, "account", &account, err);
 
     if (r == 0)

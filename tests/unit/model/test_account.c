@@ -23,7 +23,8 @@ static void a_right_is_between_guarantee_and_maximum(void **state)
 
     assert_works(check(q, 1, &err));
     q[0].guarantee = 3000;
-    assert_fails(check(q, 1, &err), -EINVAL, "quota of all models: 'guarantee' is more than 'deserved'");
+    assert_fails(
+        check(q, 1, &err), -EINVAL, "quota of all models: 'guarantee' is more than 'deserved'");
     q[0] = (struct account_quota){.gpu_model = "h100", .deserved = 5000, .max = 4000};
     assert_fails(check(q, 1, &err), -EINVAL, "quota of h100: 'deserved' is more than 'max'");
     q[0].deserved = ACCOUNT_NO_LIMIT;

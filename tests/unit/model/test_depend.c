@@ -27,8 +27,7 @@ static void each_kind_is_met_by_its_end(void **state)
 {
     struct session waits = {.state = SESSION_PENDING};
     struct session runs = {.state = SESSION_RUNNING, .started_usec = 1};
-    struct session well = {
-        .state = SESSION_ENDED, .result = RESULT_SUCCEEDED, .started_usec = 1};
+    struct session well = {.state = SESSION_ENDED, .result = RESULT_SUCCEEDED, .started_usec = 1};
     struct session badly = {.state = SESSION_ENDED, .result = RESULT_TIMEOUT, .started_usec = 1};
 
     MEETS(DEPEND_AFTER, &waits, DEPEND_WAITS);

@@ -4,7 +4,8 @@
 
 static uint32_t account(struct tree *t, const char *name, uint32_t parent, uint32_t shares)
 {
-    return tree_put(t, &(struct tree_account){.name = (char *)name, .parent = parent, .shares = shares});
+    return tree_put(
+        t, &(struct tree_account){.name = (char *)name, .parent = parent, .shares = shares});
 }
 
 static void accounts_are_compared_before_their_users(void **state)
