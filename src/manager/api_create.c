@@ -141,7 +141,7 @@ static int accept_session(struct manager *m, struct session *s, struct err *err)
     s->estimate_usec = estimator_guess(&m->estimator, s);
     STR_SET(s->reason_code, "queued");
     STR_SET(s->reason, "waits for the scheduler");
-    map_set(&m->sessions, s->id, s);
+    session_add(m, s);
     depends_note(m, s);
     m->depends_wanted |= s->depends != NULL;
     session_save(m, s);

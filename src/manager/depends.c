@@ -9,16 +9,6 @@
 #include "manager/state.h"
 #include "model/depend.h"
 
-static struct session *live_by_num(const struct manager *m, uint64_t num)
-{
-    map_for_each (e, &m->sessions) {
-        struct session *s = e->value;
-        if (s->num == num)
-            return s;
-    }
-    return NULL;
-}
-
 static bool has_earlier(const struct manager *m, const struct session *s)
 {
     map_for_each (e, &m->sessions) {
@@ -32,7 +22,7 @@ static bool has_earlier(const struct manager *m, const struct session *s)
 static enum depend_state state_of(
     struct manager *m, const struct session *s, const struct depend *d)
 {
-    struct session *other = d->kind == DEPEND_SINGLETON ? NULL : live_by_num(m, d->num);
+    struct session *other = d->kind == DEPEND_SINGLETON ? NULL : session_by_num(m, d->num);
     _cleanup_(session_freep) struct session *loaded = NULL;
 
     if (d->kind == DEPEND_SINGLETON)
@@ -105,15 +95,16 @@ static bool look_at(struct manager *m, struct session *s)
             "it was to start %s, which cannot be any more", never);
         return true;
     }
-    if (s->waits_for_others == (state == DEPEND_WAITS))
+    if (state == DEPEND_WAITS)
         return false;
-    s->waits_for_others = state == DEPEND_WAITS;
+    s->waits_for_others = false;
     pass_session_changed(m, s->id);
     pass_want(m);
     return false;
 }
 
-/* One that ends may be what others wait for: again until nothing changes. */
+/* One that ends may be what others wait for: again until nothing changes. They are in the order of
+ * their numbers, mostly, and wait for lower ones. */
 void depends_look(struct manager *m)
 {
     bool again = true;
@@ -122,10 +113,8 @@ void depends_look(struct manager *m)
         again = false;
         map_for_each (e, &m->sessions) {
             struct session *s = e->value;
-            if (s->state == SESSION_PENDING && s->depends && look_at(m, s)) {
-                again = true;
-                break; /* the map has changed */
-            }
+            if (s->state == SESSION_PENDING && s->waits_for_others)
+                again |= look_at(m, s); /* at most this one is gone then */
         }
     }
 }

@@ -250,7 +250,7 @@ static void end(struct manager *m, struct session *s)
     account_charge(m, s);
     m->depends_wanted = true;
     session_save(m, s);
-    map_remove(&m->sessions, s->id);
+    session_forget(m, s);
     session_free(s);
     pass_want(m);
 }

@@ -53,6 +53,7 @@ struct manager {
     bool closing;
 
     struct map sessions;    /* id -> struct session, those that have not ended */
+    struct map nums;        /* their numbers in decimal -> struct session */
     struct map nodes;       /* name -> struct mnode */
     struct map groups;      /* name -> struct group */
     struct map users;       /* name -> struct user */

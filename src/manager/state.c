@@ -179,6 +179,37 @@ void token_issue(struct manager *m, const char *user, bool agent, char text[TOKE
     token_save(m, t);
 }
 
+#define NUM_TEXT_MAX 24
+
+static const char *num_key(uint64_t num, char text[NUM_TEXT_MAX])
+{
+    snprintf(text, NUM_TEXT_MAX, "%llu", (unsigned long long)num);
+    return text;
+}
+
+void session_add(struct manager *m, struct session *s)
+{
+    char num[NUM_TEXT_MAX];
+
+    map_set(&m->sessions, s->id, s);
+    map_set(&m->nums, num_key(s->num, num), s);
+}
+
+void session_forget(struct manager *m, const struct session *s)
+{
+    char num[NUM_TEXT_MAX];
+
+    map_remove(&m->sessions, s->id);
+    map_remove(&m->nums, num_key(s->num, num));
+}
+
+struct session *session_by_num(const struct manager *m, uint64_t num)
+{
+    char text[NUM_TEXT_MAX];
+
+    return map_get(&m->nums, num_key(num, text));
+}
+
 struct by_num {
     uint64_t num;
     struct session *found;
@@ -232,7 +263,8 @@ static int load_session(
 
     if (r < 0)
         return r;
-    map_set(&m->sessions, s->id, s);
+    s->waits_for_others = s->depends != NULL; /* that is looked at when all are loaded */
+    session_add(m, s);
     pass_session_changed(m, s->id);
     return 0;
 }
@@ -427,6 +459,7 @@ int state_load(struct manager *m, struct err *err)
     int r;
 
     map_init(&m->sessions);
+    map_init(&m->nums);
     map_init(&m->nodes);
     map_init(&m->groups);
     map_init(&m->users);
@@ -474,6 +507,7 @@ void state_done(struct manager *m)
     settings_done(m);
     map_done(&m->changed_sessions, NULL);
     map_done(&m->changed_nodes, NULL);
+    map_done(&m->nums, NULL);
     map_done(&m->sessions, free_session);
     map_done(&m->nodes, free_node);
     map_done(&m->groups, free);
@@ -496,7 +530,7 @@ bool user_may_see(const struct user *viewer, const char *owner)
 #define ID_PREFIX_MIN 4
 
 struct match {
-    struct session *exact, *by_num, *by_name, *by_prefix;
+    struct session *by_name, *by_prefix;
     struct session *other; /* of the same name, and as likely meant */
     unsigned prefixes;
 };
@@ -516,20 +550,46 @@ static void match_name(struct match *mt, const struct user *viewer, struct sessi
 }
 
 static void match_one(
-    struct match *mt, const struct user *viewer, const char *ref, uint64_t num, struct session *s)
+    struct match *mt, const struct user *viewer, const char *ref, struct session *s)
 {
     if (!user_may_see(viewer, s->owner))
         return;
-    if (str_eq(s->id, ref))
-        mt->exact = s;
-    if (num && s->num == num)
-        mt->by_num = s;
     if (str_eq(s->name, ref))
         match_name(mt, viewer, s);
     if (strlen(ref) >= ID_PREFIX_MIN && str_starts(s->id, ref)) {
         mt->by_prefix = s;
         mt->prefixes++;
     }
+}
+
+/* By the name or a prefix of the id. *ret NULL: it is none of those that live. */
+static int look_for(const struct manager *m, const struct user *viewer, const char *ref,
+    struct session **ret, struct err *err)
+{
+    struct match mt = {0};
+
+    map_for_each (e, &m->sessions)
+        match_one(&mt, viewer, ref, e->value);
+    if (mt.other)
+        return err_set(err, -EEXIST,
+            "several sessions are called '%s' (%ju and %ju, say); give the number or the id", ref,
+            (uintmax_t)mt.by_name->num, (uintmax_t)mt.other->num);
+    if (!mt.by_name && mt.prefixes > 1)
+        return err_set(err, -EEXIST, "'%s' fits several sessions; give more of the id", ref);
+    *ret = mt.by_name ? mt.by_name : mt.by_prefix;
+    return 0;
+}
+
+/* By the id or the number. */
+static struct session *look_up(
+    const struct manager *m, const struct user *viewer, const char *ref, uint64_t num)
+{
+    struct session *exact = map_get(&m->sessions, ref);
+
+    if (exact && user_may_see(viewer, exact->owner))
+        return exact;
+    exact = num ? session_by_num(m, num) : NULL;
+    return exact && user_may_see(viewer, exact->owner) ? exact : NULL;
 }
 
 struct ended_search {
@@ -594,7 +654,6 @@ static int find_ended(struct ended_search *e, struct session **ret, struct err *
 int session_find(struct manager *m, const struct user *viewer, const char *ref,
     struct session **ret, struct session **ret_loaded, struct err *err)
 {
-    struct match mt = {0};
     struct session *s;
     uint64_t num = 0;
     int r;
@@ -604,17 +663,12 @@ int session_find(struct manager *m, const struct user *viewer, const char *ref,
         return err_set(err, -ENOENT, "that is no session's id, number or name");
     if (str_to_u64(ref, INT64_MAX - 1, &num) < 0)
         num = 0;
-    map_for_each (e, &m->sessions)
-        match_one(&mt, viewer, ref, num, e->value);
-    s = mt.exact ? mt.exact : mt.by_num ? mt.by_num : mt.by_name;
-    if (s && s == mt.by_name && mt.other)
-        return err_set(err, -EEXIST,
-            "several sessions are called '%s' (%ju and %ju, say); give the number or the id", ref,
-            (uintmax_t)s->num, (uintmax_t)mt.other->num);
-    if (!s && mt.prefixes > 1)
-        return err_set(err, -EEXIST, "'%s' fits several sessions; give more of the id", ref);
-    if (!s)
-        s = mt.by_prefix;
+    s = look_up(m, viewer, ref, num);
+    if (!s) {
+        r = look_for(m, viewer, ref, &s, err);
+        if (r < 0)
+            return r;
+    }
     if (!s) {
         struct ended_search e = {.m = m, .viewer = viewer, .ref = ref, .num = num, .err = err};
         r = find_ended(&e, &s, err);
