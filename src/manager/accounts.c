@@ -1,6 +1,6 @@
 /*
- * The documents are of the kinds "account" and "use". Use is charged when a session ends, so that
- * it is exact over restarts; what runs is added up by the scheduler.
+ * The documents are of the kinds "account" and "use". Use is charged when a session gives its place
+ * back, so that it is exact over restarts; what runs is added up by the scheduler.
  */
 #include "manager/accounts.h"
 
@@ -173,10 +173,10 @@ int account_choose(struct manager *m, const struct user *u, struct session *s, s
 }
 
 /* Milli-GPU-seconds (of 8 CPUs without GPUs). */
-static uint64_t work_of(const struct session *s)
+static uint64_t work_of(const struct session *s, uint64_t until_usec)
 {
-    uint64_t seconds = s->ended_usec > s->placed_usec && s->placed_usec
-        ? (s->ended_usec - s->placed_usec) / USEC_PER_SEC
+    uint64_t seconds = until_usec > s->placed_usec && s->placed_usec
+        ? (until_usec - s->placed_usec) / USEC_PER_SEC
         : 0;
 
     return seconds * s->size *
@@ -193,11 +193,11 @@ static uint64_t weight_of(const struct manager *m, const struct session *s)
         : BOOK_WEIGHT;
 }
 
-void account_charge(struct manager *m, const struct session *s)
+void account_charge(struct manager *m, const struct session *s, uint64_t until_usec)
 {
     _cleanup_free_ char *id = xasprintf("%s/%s", s->account, s->owner);
     struct account_use *u = map_get(&m->uses, id);
-    uint64_t work = work_of(s);
+    uint64_t work = work_of(s, until_usec);
 
     if (work == 0)
         return;
@@ -207,7 +207,7 @@ void account_charge(struct manager *m, const struct session *s)
         STR_SET(u->user, s->owner);
         map_set(&m->uses, id, u);
     }
-    account_use_add(u, work * weight_of(m, s) / BOOK_WEIGHT, s->each.gpus ? work : 0, s->ended_usec,
+    account_use_add(u, work * weight_of(m, s) / BOOK_WEIGHT, s->each.gpus ? work : 0, until_usec,
         m->sched.options.order.half_life_usec);
     put(m, "use", id, account_use_to_json_stored(u));
     tell_use(m, u);

@@ -25,7 +25,7 @@ int account_remove(struct manager *m, const char *name, struct err *err);
 /* The account of a new session: what it asks for, or the first by name that its owner works for.
  * -ENOENT, or -EACCES when he does not. */
 int account_choose(struct manager *m, const struct user *u, struct session *s, struct err *err);
-/* A session has ended: what it had counts. Staged with whatever else is. */
-void account_charge(struct manager *m, const struct session *s);
+/* A session has had its place until then: that counts. Staged with whatever else is. */
+void account_charge(struct manager *m, const struct session *s, uint64_t until_usec);
 
 #endif

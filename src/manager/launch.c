@@ -128,7 +128,7 @@ struct assignment *launch_assignment(
     a->kind = s->kind;
     a->each = s->each;
     a->shm = s->shm;
-    a->grace_usec = s->grace_usec;
+    a->grace_usec = session_grace(s);
     a->stop_signal = 15;
     STR_SET(a->workdir, s->workdir);
     STR_SET(a->image_id, s->image_id);
@@ -247,7 +247,7 @@ static void end(struct manager *m, struct session *s)
     move(m, s, SESSION_ENDED, 0);
     s->ended_usec = s->state_usec;
     estimator_learn(&m->estimator, s);
-    account_charge(m, s);
+    account_charge(m, s, s->ended_usec);
     m->depends_wanted = true;
     session_save(m, s);
     session_forget(m, s);
@@ -258,6 +258,7 @@ static void end(struct manager *m, struct session *s)
 /* Everything of this attempt is removed: wait again. */
 static void wait_again(struct manager *m, struct session *s)
 {
+    account_charge(m, s, clock_real_usec());
     for (uint32_t i = 0; i < s->size; i++) {
         struct container *c = &s->containers[i];
         container_state_move(&c->state, CONTAINER_WAITING, NULL);
@@ -325,7 +326,7 @@ static void stop_va(struct manager *m, struct session *s, enum session_result re
         return;
     }
     s->stop_now |= now;
-    move(m, s, SESSION_STOPPING, clock_real_usec() + s->grace_usec + STOP_MARGIN_USEC);
+    move(m, s, SESSION_STOPPING, clock_real_usec() + session_grace(s) + STOP_MARGIN_USEC);
     session_save(m, s);
     launch_tell(m, s);
     finish_if_removed(m, s);
@@ -346,9 +347,8 @@ void launch_preempt(struct manager *m, struct session *s, const struct session *
 {
     char until[CLOCK_TEXT_MAX];
 
-    s->grace_usec = m->sched.options.preempt.grace_usec;
     s->leaves_for = for_whom->num;
-    s->preempt_at_usec = clock_real_usec() + s->grace_usec;
+    s->preempt_at_usec = clock_real_usec() + m->sched.options.preempt.grace_usec;
     log_info("session %s (%llu): leaves for session %llu", s->id, (unsigned long long)s->num,
         (unsigned long long)for_whom->num);
     launch_stop(m, s, s->requeue ? RESULT_NONE : RESULT_PREEMPTED, "preempted", false,

@@ -190,6 +190,15 @@ bool session_tries_again(const struct session *s)
     return false;
 }
 
+uint64_t session_grace(const struct session *s)
+{
+    uint64_t since = s->state_usec;
+
+    if (!s->preempt_at_usec || s->state != SESSION_STOPPING)
+        return s->grace_usec;
+    return s->preempt_at_usec > since ? s->preempt_at_usec - since : 0;
+}
+
 uint64_t session_may_run(const struct session *s, uint64_t start_usec)
 {
     uint64_t limit = s->time_limit_usec ? s->time_limit_usec : UINT64_MAX;

@@ -186,6 +186,8 @@ int session_request_check(const struct session *s, bool image_has_command, struc
 
 struct container *session_container(struct session *s, const char *name); /* NULL */
 bool session_is_over(const struct session *s);
+/* From the signal to stop on: its own, or as long as those have who leave for others. */
+uint64_t session_grace(const struct session *s);
 /* How long it may run if it starts then: its limit, cut by the time at which it has to be over.
  * UINT64_MAX: no end. */
 uint64_t session_may_run(const struct session *s, uint64_t start_usec);

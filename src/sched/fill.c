@@ -98,7 +98,7 @@ static uint64_t limit_of(const struct session *s, uint64_t now_usec)
                                                  : fill_started(s);
 
     if (s->state == SESSION_STOPPING)
-        return s->state_usec + s->grace_usec + REMOVAL_USEC - fill_started(s);
+        return s->state_usec + session_grace(s) + REMOVAL_USEC - fill_started(s);
     return session_may_run(s, start);
 }
 
