@@ -18,6 +18,7 @@
 #include "base/strv.h"
 #include "manager/accounts.h"
 #include "manager/links.h"
+#include "manager/overlay.h"
 #include "manager/state.h"
 
 #define LEASE_LOOK_USEC (2 * USEC_PER_SEC) /* does somebody wait by now? */
@@ -270,7 +271,7 @@ static void wait_again(struct manager *m, struct session *s)
         c->started_usec = c->ended_usec = 0;
     }
     s->placed_usec = 0;
-    s->subnet = s->vni = 0;
+    overlay_free(m, s);
     s->stop_now = false;
     s->leaves_for = s->preempt_at_usec = 0;
     move(m, s, SESSION_PENDING, launch_last_start(s));

@@ -54,6 +54,7 @@ struct manager {
 
     struct map sessions;    /* id -> struct session, those that have not ended */
     struct map nums;        /* their numbers in decimal -> struct session */
+    struct map networks;    /* of sessions that have one: overlay.h -> struct session */
     struct map nodes;       /* name -> struct mnode */
     struct map groups;      /* name -> struct group */
     struct map users;       /* name -> struct user */

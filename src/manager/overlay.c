@@ -31,14 +31,48 @@ int overlay_parse(const char *cidr, uint32_t *ret_base, uint32_t *ret_count, str
     return 0;
 }
 
-static bool is_used(struct manager *m, uint32_t subnet, uint32_t vni)
+/* --- what is in use -------------------------------------------------------------------------- */
+
+#define KEY_MAX 16
+
+static const char *subnet_key(const struct session *s, char text[KEY_MAX])
 {
-    map_for_each (e, &m->sessions) {
-        const struct session *s = e->value;
-        if (s->subnet == subnet || s->vni == vni)
-            return true;
-    }
-    return false;
+    snprintf(text, KEY_MAX, "s%x", s->subnet);
+    return text;
+}
+
+static const char *vni_key(const struct session *s, char text[KEY_MAX])
+{
+    snprintf(text, KEY_MAX, "v%x", s->vni);
+    return text;
+}
+
+void overlay_take(struct manager *m, struct session *s)
+{
+    char key[KEY_MAX];
+
+    if (!s->subnet)
+        return;
+    map_set(&m->networks, subnet_key(s, key), s);
+    map_set(&m->networks, vni_key(s, key), s);
+}
+
+void overlay_free(struct manager *m, struct session *s)
+{
+    char key[KEY_MAX];
+
+    if (map_get(&m->networks, subnet_key(s, key)) == s)
+        map_remove(&m->networks, subnet_key(s, key));
+    if (map_get(&m->networks, vni_key(s, key)) == s)
+        map_remove(&m->networks, vni_key(s, key));
+    s->subnet = s->vni = 0;
+}
+
+static bool is_used(const struct manager *m, const struct session *s)
+{
+    char key[KEY_MAX];
+
+    return map_get(&m->networks, subnet_key(s, key)) || map_get(&m->networks, vni_key(s, key));
 }
 
 static uint32_t random_vni(void)
@@ -60,13 +94,17 @@ int overlay_assign(struct manager *m, struct session *s, struct err *err)
 
     if (r < 0)
         return r;
+    overlay_free(m, s);
     for (uint32_t tries = 0; tries < count; tries++) {
         uint64_t n = store_next(m->store, "subnet") % count;
         s->subnet = base + (uint32_t)(n << (32 - SUBNET_BITS));
         s->vni = random_vni();
-        if (!is_used(m, s->subnet, s->vni))
+        if (!is_used(m, s)) {
+            overlay_take(m, s);
             return 0;
+        }
     }
+    s->subnet = s->vni = 0;
     return err_set(err, -ENOSPC, "all %u session networks of 'network.overlay' are in use", count);
 }
 

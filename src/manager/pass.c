@@ -136,15 +136,26 @@ static void place_container(struct session *s, uint32_t rank, const struct sched
     container_state_move(&c->state, CONTAINER_ASSIGNED, NULL);
 }
 
+/* It waits, then, until one is free; the scheduler is told so. */
+static void no_network(struct manager *m, struct session *s, const struct err *err)
+{
+    pass_session_changed(m, s->id);
+    if (str_eq(s->reason_code, "no_network"))
+        return;
+    log_err("session %s (%llu) cannot start: %s", s->id, (unsigned long long)s->num, err_text(err));
+    STR_SET(s->reason_code, "no_network");
+    str_copy(s->reason, sizeof(s->reason), err_text(err));
+    session_save(m, s);
+}
+
 static void place_session(struct manager *m, const struct sched_start *start)
 {
     struct session *s = map_get(&m->sessions, start->session);
     struct err err = ERR_INIT;
     bool several = false;
 
-    if (overlay_assign(m, s, &err) < 0) { /* it waits, then: the scheduler is told so */
-        log_err("session %s cannot start: %s", s->id, err_text(&err));
-        pass_session_changed(m, s->id);
+    if (overlay_assign(m, s, &err) < 0) {
+        no_network(m, s, &err);
         return;
     }
     for (uint32_t i = 0; i < s->size; i++) {

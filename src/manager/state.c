@@ -12,6 +12,7 @@
 #include "manager/epoch.h"
 #include "manager/history.h"
 #include "manager/launch.h"
+#include "manager/overlay.h"
 #include "manager/settings.h"
 #include "manager/tokens.h"
 #include "wire/node.h"
@@ -193,14 +194,16 @@ void session_add(struct manager *m, struct session *s)
 
     map_set(&m->sessions, s->id, s);
     map_set(&m->nums, num_key(s->num, num), s);
+    overlay_take(m, s);
 }
 
-void session_forget(struct manager *m, const struct session *s)
+void session_forget(struct manager *m, struct session *s)
 {
     char num[NUM_TEXT_MAX];
 
     map_remove(&m->sessions, s->id);
     map_remove(&m->nums, num_key(s->num, num));
+    overlay_free(m, s);
 }
 
 struct session *session_by_num(const struct manager *m, uint64_t num)
@@ -460,6 +463,7 @@ int state_load(struct manager *m, struct err *err)
 
     map_init(&m->sessions);
     map_init(&m->nums);
+    map_init(&m->networks);
     map_init(&m->nodes);
     map_init(&m->groups);
     map_init(&m->users);
@@ -508,6 +512,7 @@ void state_done(struct manager *m)
     map_done(&m->changed_sessions, NULL);
     map_done(&m->changed_nodes, NULL);
     map_done(&m->nums, NULL);
+    map_done(&m->networks, NULL);
     map_done(&m->sessions, free_session);
     map_done(&m->nodes, free_node);
     map_done(&m->groups, free);

@@ -13,7 +13,7 @@ void state_done(struct manager *m);
 
 /* A live session is m's from now on; or it is not any more. */
 void session_add(struct manager *m, struct session *s);
-void session_forget(struct manager *m, const struct session *s);
+void session_forget(struct manager *m, struct session *s);
 struct session *session_by_num(const struct manager *m, uint64_t num); /* live; NULL */
 /* Stage the document, and an event that says what changed ("session.running", "node.up", ...). */
 void session_save(struct manager *m, const struct session *s);
