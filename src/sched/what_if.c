@@ -17,7 +17,8 @@ bool what_if_init(
 
     *w = (struct what_if){.job = job, .options = s->options, .now_usec = now_usec};
     if (!note || !note->seen || s->book.jobs[job].state != JOB_WAITS ||
-        (note->verdict != VERDICT_RESOURCES && note->verdict != VERDICT_PRIORITY))
+        (note->verdict != VERDICT_RESOURCES && note->verdict != VERDICT_PRIORITY &&
+            note->verdict != VERDICT_QUOTA))
         return false;
     w->start_usec = note->start ? note->start : NEVER;
     book_copy(&w->book, &s->book);

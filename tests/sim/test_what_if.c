@@ -39,6 +39,27 @@ static void make_node(struct prng *p, struct world *w, size_t i)
     sched_node_put(&w->sched, n, NULL);
 }
 
+/* One of two; GPUs of both models or of one. */
+static void make_account(struct prng *p, struct world *w, const char *name)
+{
+    struct account_quota quota = {.deserved = prng_below(p, 17) * 1000, .max = ACCOUNT_NO_LIMIT};
+    struct account a;
+
+    account_init(&a);
+    STR_SET(a.name, name);
+    if (prng_chance(p, 50))
+        quota.max = quota.deserved + prng_below(p, 17) * 1000;
+    if (prng_chance(p, 30))
+        quota.guarantee = MIN_OF(quota.deserved, 4000u);
+    if (prng_chance(p, 50))
+        STR_SET(quota.gpu_model, "h100");
+    if (prng_chance(p, 30))
+        a.user_gpus = prng_range(p, 1, 24) * 1000;
+    a.quotas = &quota;
+    a.quota_count = prng_below(p, 2);
+    sched_account_put(&w->sched, &a);
+}
+
 static void make_session(struct prng *p, struct world *w, size_t i)
 {
     struct session *s = &w->sessions[i];
@@ -55,7 +76,10 @@ static void make_session(struct prng *p, struct world *w, size_t i)
         .containers = w->containers[i]};
     snprintf(s->id, sizeof(s->id), "s%zu", i);
     STR_SET(s->group, "default");
-    STR_SET(s->owner, "kim");
+    STR_SET(s->owner, prng_chance(p, 50) ? "kim" : "lee");
+    STR_SET(s->account, prng_chance(p, 30) ? "" : prng_chance(p, 50) ? "red" : "blue");
+    s->kind = prng_chance(p, 30) ? KIND_DEBUG : KIND_TRAIN;
+    s->spot = s->kind == KIND_TRAIN && prng_chance(p, 20);
     if (s->each.gpus && prng_chance(p, 60))
         STR_SET(s->gpu_model, prng_chance(p, 50) ? "a100" : "h100");
 }
@@ -69,6 +93,8 @@ static void make_world(struct world *w, uint64_t seed)
 
     memset(w, 0, sizeof(*w));
     sched_init(&w->sched);
+    make_account(&p, w, "red");
+    make_account(&p, w, "blue");
     nodes = prng_range(&p, 1, NODES_MAX);
     w->count = prng_range(&p, 2, SESSIONS_MAX);
     for (size_t i = 0; i < nodes; i++)

@@ -173,6 +173,20 @@ def test_the_plan_is_told_and_drawn(cluster, tmp_path):
     assert len(titles) >= 2 and any(t.startswith(f"{planned['num']} ") for t in titles), titles
 
 
+# --- networks ---------------------------------------------------------------------------------
+
+
+def test_who_finds_no_network_free_waits_for_one(new_cluster):
+    c = new_cluster(nodes=1, manager={"network-overlay": "10.77.0.0/20"})  # four
+    small = ("--cpus", "0.1", *CONTAINER)
+    first = [c.create(*small, user="alice") for _ in range(4)]
+    fifth = c.create(*small, user="alice", wait=False)
+    s = wait_for(lambda: c.session(fifth)["reason"]["code"] == "no_network" and c.session(fifth), 10, lambda: c.session(fifth))
+    assert s["state"] == "pending" and "all 4 session networks" in s["reason"]["text"], s
+    c.cli("stop", "--now", first[0], user="alice", check=0)
+    c.wait_state(fifth, "running")
+
+
 # --- dependencies -----------------------------------------------------------------------------
 
 
