@@ -28,10 +28,12 @@ static const struct column prio_columns[] = {
     { "OWNER", 4 },
     { "SIZE", 6, true },
     { "EACH", 5, .cut = true },
+    { "QOS", 5 },
     { "PRIORITY", 0, true },
     { "WORK", 1, true },
     { "WAITED", 1, true },
     { "AGE", 1, true },
+    { "FAIR", 1, true },
     { "NICE", 1, true },
     { "REASON", 2 },
     { "PLANNED", 2 },
@@ -103,10 +105,12 @@ static void prio_row(struct table *t, const json_t *s, bool utc)
     table_cell(t, text_member(s, "owner"));
     table_cell(t, number_of(s, "size"));
     table_cell(t, text_resources(json_object_get(s, "each")));
+    table_cell(t, text_member(s, "qos"));
     table_cell(t, number_of(s, "priority"));
     table_cell(t, number_of(points, "work"));
     table_cell(t, number_of(points, "expansion"));
     table_cell(t, number_of(points, "age"));
+    table_cell(t, number_of(points, "fair"));
     table_cell(t, number_of(points, "nice"));
     table_cell(t, text_member(s, "code"));
     table_cell(t, text_time(s, "planned_start", utc));

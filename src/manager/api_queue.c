@@ -40,8 +40,10 @@ static json_t *waiting_json(const struct call *c, const struct session *s)
     json_object_set_new(points, "work", json_integer(f.work));
     json_object_set_new(points, "expansion", json_integer(f.expansion));
     json_object_set_new(points, "age", json_integer(f.age));
+    json_object_set_new(points, "fair", json_integer(f.fair));
     json_object_set_new(points, "nice", json_integer(f.nice));
     json_object_set_new(o, "points", points);
+    json_set_str(o, "qos", session_qos_name(s->qos));
     json_set_str(o, "code", why.code);
     json_set_str(o, "slurm", why.slurm);
     api_set_time(o, "planned_start", why.start_usec);

@@ -141,6 +141,25 @@ def test_a_manager_killed_while_somebody_leaves_goes_on(shared):
     c.wait_state(mine, "running")
 
 
+def test_the_points_are_told_and_add_up(new_cluster):
+    c = new_cluster(nodes=1, gpu="fake:h100:1")
+    c.cli("account", "create", "--user", "alice", "--user", "bob", "red", check=0)
+    first = gpus(c, 1, "alice")
+    c.cli("exec", first, "sleep", "1.5", user="alice", check=0)
+    low = gpus(c, 1, "alice", "--qos", "low", "--nice", "100", "--time", "1h", wait=False)
+    other = gpus(c, 1, "bob", "--time", "9h", wait=False)
+    queue = json.loads(c.cli("prio", "-o", "json", check=0).stdout)["queue"]
+    assert [s["num"] for s in queue] == [c.session(s)["num"] for s in (other, low)], queue
+    for s in queue:
+        assert s["priority"] == sum(s["points"].values()), s
+    assert [s["qos"] for s in queue] == ["normal", "low"]
+    assert queue[0]["points"]["fair"] > queue[1]["points"]["fair"]  # bob has had nothing
+    assert queue[1]["points"]["nice"] == -100
+    assert "for operators" in c.cli("create", "--qos", "high", *SMALL, "base", user="alice", check=1).stderr
+    c.cli("stop", "--now", first, user="alice", check=0)
+    c.wait_state(other, "running")
+
+
 def test_use_is_kept_and_counts(new_cluster):
     c = new_cluster(nodes=1, gpu="fake:h100:2")
     c.cli("account", "create", "--user", "alice", "--user-gpu-hours", "0", "red", check=0)
