@@ -84,37 +84,40 @@ void depends_note(struct manager *m, struct session *s)
     s->waits_for_others = s->depends && look(m, s, &never) != DEPEND_MET;
 }
 
-/* True: it is over. */
-static bool look_at(struct manager *m, struct session *s)
+static void look_at(struct manager *m, struct session *s)
 {
     const char *never = NULL;
     enum depend_state state = look(m, s, &never);
 
+    if (state == DEPEND_WAITS)
+        return;
     if (state == DEPEND_NEVER) {
         launch_stop(m, s, RESULT_CANCELLED, "dependency_never", true,
             "it was to start %s, which cannot be any more", never);
-        return true;
+        return;
     }
-    if (state == DEPEND_WAITS)
-        return false;
     s->waits_for_others = false;
     pass_session_changed(m, s->id);
     pass_want(m);
-    return false;
 }
 
-/* One that ends may be what others wait for: again until nothing changes. They are in the order of
- * their numbers, mostly, and wait for lower ones. */
+static void want_look(void *arg)
+{
+    struct manager *m = arg;
+
+    m->depends_wanted = true;
+}
+
+void depends_ended(struct manager *m)
+{
+    store_after(m->store, want_look, m);
+}
+
 void depends_look(struct manager *m)
 {
-    bool again = true;
-
-    while (again) {
-        again = false;
-        map_for_each (e, &m->sessions) {
-            struct session *s = e->value;
-            if (s->state == SESSION_PENDING && s->waits_for_others)
-                again |= look_at(m, s); /* at most this one is gone then */
-        }
+    map_for_each (e, &m->sessions) {
+        struct session *s = e->value;
+        if (s->state == SESSION_PENDING && s->waits_for_others)
+            look_at(m, s); /* at most this one is gone then, and the map bears that */
     }
 }

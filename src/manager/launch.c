@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/strv.h"
 #include "manager/accounts.h"
+#include "manager/depends.h"
 #include "manager/links.h"
 #include "manager/overlay.h"
 #include "manager/state.h"
@@ -249,8 +250,8 @@ static void end(struct manager *m, struct session *s)
     s->ended_usec = s->state_usec;
     estimator_learn(&m->estimator, s);
     account_charge(m, s, s->ended_usec);
-    m->depends_wanted = true;
     session_save(m, s);
+    depends_ended(m);
     session_forget(m, s);
     session_free(s);
     pass_want(m);
