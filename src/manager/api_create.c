@@ -56,7 +56,7 @@ static int check_group(struct manager *m, struct session *s, struct err *err)
             g->size_max);
     if (!s->time_limit_usec)
         s->time_limit_usec = g->time_default_usec ? g->time_default_usec : g->time_max_usec;
-    if (!s->time_limit_usec && s->kind == KIND_DEBUG)
+    if (!s->time_limit_usec && s->kind == KIND_DEBUG && !s->finish_usec)
         s->time_limit_usec = m->sched.options.lease_usec;
     if (g->time_max_usec && s->time_limit_usec > g->time_max_usec) {
         char text[DURATION_TEXT_MAX];

@@ -64,7 +64,7 @@ def test_a_dry_run_says_when_it_would_start(cluster):
 
 
 def test_what_has_no_end_cannot_be_planned_around(cluster):
-    cluster.create("--cpus", "4", *CONTAINER, user="bob")
+    cluster.create("--cpus", "4", *CONTAINER, "sleep", "1000", user="bob")
     wide = cluster.create("--size", "2", "--cpus", "4", *CONTAINER, user="alice", wait=False)
     found = why(cluster, wide)
     assert found["code"] == "resources" and found["planned_start"] is None and found["position"] == 1
@@ -300,7 +300,7 @@ def test_a_node_takes_only_what_is_over_before_its_drain(new_cluster):
     assert "up, draining" in c.cli("node", "ls", check=0).stdout
     short = c.create("--cpus", "1", "--time", "30m", *CONTAINER, user="alice")
     long = c.create("--cpus", "1", "--time", "2h", *CONTAINER, user="alice", wait=False)
-    endless = c.create("--cpus", "1", *CONTAINER, user="alice", wait=False)
+    endless = c.create("--cpus", "1", *CONTAINER, "sleep", "1000", user="alice", wait=False)
     found = why(c, long)
     assert (found["code"], found["slurm"]) == ("maintenance", "ReqNodeNotAvail") and "less --time may do" in found["message"]
     assert {"time_limit_usec": 30 * 60 * 1000000} in [r["change"] for r in found["what_if"] if r["now"]], found["what_if"]
