@@ -335,7 +335,7 @@ def test_a_dry_run_says_now_later_or_never_and_makes_nothing(cluster):
     r = cluster.cli("create", "-o", "json", "--dry-run", "--cpus", "3", *four, user="alice", check=1)
     found = json.loads(r.stdout)
     assert (found["possible"], found["fits"], found["largest"]) == (False, False, 2)
-    cluster.create("--cpus", "3", "--mem", "64M", "base", user="bob")
+    cluster.create("--cpus", "3", "--mem", "64M", "base", "sleep", "1000", user="bob")
     r = cluster.cli("create", "--dry-run", "--cpus", "2", *four, user="alice", check=0)
     assert re.fullmatch(r"later: .*\d.*\n  the largest size that fits now is 2\n", r.stdout), r.stdout
     assert len(cluster.sessions()) == 1
