@@ -165,10 +165,30 @@ void api_session_release(struct call *c)
         set_hold(c, s, HOLD_NONE);
 }
 
+struct stopped {
+    struct call *c;
+    char id[UUID_TEXT_LEN + 1];
+};
+
+/* One that was pending has ended with the stop, and is in the store only. */
+static void reply_stopped(void *arg)
+{
+    struct stopped *st = arg;
+    struct session *s, *loaded = NULL;
+    struct err err = ERR_INIT;
+
+    if (session_find(st->c->m, st->c->user, st->id, &s, &loaded, &err) < 0)
+        reply_err(st->c, &err);
+    else
+        reply_json(st->c, 202, session_to_json_public(s));
+    session_free(loaded);
+    free(st);
+}
+
 void api_session_stop(struct call *c)
 {
     struct session *loaded = NULL, *s = call_session(c, &loaded);
-    json_t *body;
+    struct stopped *st;
 
     if (!s)
         return;
@@ -177,20 +197,12 @@ void api_session_stop(struct call *c)
         session_free(loaded);
         return;
     }
-    char id[UUID_TEXT_LEN + 1];
-    STR_SET(id, s->id);
+    st = xnew(struct stopped);
+    st->c = c;
+    STR_SET(st->id, s->id);
     launch_stop(c->m, s, RESULT_CANCELLED, "cancelled", json_bool_or(c->body, "now", false),
         "stopped by %s", c->user->name);
-    s = map_get(&c->m->sessions, id);
-    if (s) {
-        body = session_to_json_public(s);
-    } else { /* it was pending: ended in this turn */
-        body = json_object();
-        json_set_str(body, "id", id);
-        json_set_str(body, "state", "ended");
-        json_set_str(body, "result", "cancelled");
-    }
-    reply_committed(c, 202, body);
+    store_after(c->m->store, reply_stopped, st);
 }
 
 void api_session_ssh(struct call *c)

@@ -133,7 +133,7 @@ static int remove_folder(void *arg, struct err *err)
     if (rmdir(j->path) == 0 || errno == ENOENT)
         return 0;
     if (errno == ENOTEMPTY || errno == EEXIST)
-        return err_set(err, -EBUSY,
+        return err_set(err, -ENOTEMPTY,
             "the volume '%s' is not empty; 'muster volume rm --data %s' removes its data too",
             j->v.name, j->v.name);
     return err_sys(err, -errno, "cannot remove '%s'", j->path);
@@ -175,7 +175,7 @@ void api_volume_delete(struct call *c)
         reply_error(c, 404, "not_found", "you have no volume '%.63s'; see 'muster volume ls'",
             c->params[0]);
     } else if (s) {
-        reply_error(c, 409, "busy", "session %s (%llu) uses the volume '%s'; stop it first",
+        reply_error(c, 409, "in_use", "session %s (%llu) uses the volume '%s'; stop it first",
             s->name, (unsigned long long)s->num, v->name);
     } else {
         j = job_new(c, v->name);

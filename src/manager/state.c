@@ -576,11 +576,11 @@ static int look_for(const struct manager *m, const struct user *viewer, const ch
     map_for_each (e, &m->sessions)
         match_one(&mt, viewer, ref, e->value);
     if (mt.other)
-        return err_set(err, -EEXIST,
+        return err_set(err, -ENOTUNIQ,
             "several sessions are called '%s' (%ju and %ju, say); give the number or the id", ref,
             (uintmax_t)mt.by_name->num, (uintmax_t)mt.other->num);
     if (!mt.by_name && mt.prefixes > 1)
-        return err_set(err, -EEXIST, "'%s' fits several sessions; give more of the id", ref);
+        return err_set(err, -ENOTUNIQ, "'%s' fits several sessions; give more of the id", ref);
     *ret = mt.by_name ? mt.by_name : mt.by_prefix;
     return 0;
 }
@@ -648,7 +648,7 @@ static int find_ended(struct ended_search *e, struct session **ret, struct err *
         return r;
     if (e->prefixes > 1) {
         session_free(e->found);
-        return err_set(err, -EEXIST, "'%s' fits several sessions; give more of the id", e->ref);
+        return err_set(err, -ENOTUNIQ, "'%s' fits several sessions; give more of the id", e->ref);
     }
     if (!e->found)
         return err_set(err, -ENOENT, "there is no session '%s'; see 'muster ls --ended'", e->ref);

@@ -69,13 +69,34 @@ static struct request *request_new(struct server_conn *sc)
     return rq;
 }
 
+/* The codes of docs/openapi.yaml for what is refused here. */
+static const char *code_of(unsigned status)
+{
+    /* clang-format off */
+    static const struct {
+        unsigned status;
+        const char *code;
+    } table[] = {
+        { 400, "bad_request" },
+        { 408, "timeout" },
+        { 413, "too_large" },
+        { 431, "head_too_large" },
+        { 501, "not_implemented" },
+        { 505, "http_version" },
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        if (table[i].status == status)
+            return table[i].code;
+    return "internal";
+}
+
 void server_refuse(struct request *rq, unsigned status, const char *message)
 {
-    _cleanup_free_ char *code = xstrdup(http1_reason(status));
+    const char *code = code_of(status);
     _cleanup_free_ char *body = NULL;
 
-    for (char *p = code; *p; p++)
-        *p = *p == ' ' ? '_' : *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
     /* The messages are ours: nothing of the request stands in them that JSON would mind. */
     body = xasprintf("{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}\n", code, message);
     rq->head.keep_alive = false;
