@@ -1,6 +1,6 @@
 /*
- * exec: a command in a running container (docs/api.md, "Exec"). With a terminal it is raw and every
- * key goes to the container; without, Ctrl-C goes there as a signal.
+ * exec: a command in a running container (docs/openapi.yaml, execInSession). With a terminal it is
+ * raw and every key goes to the container; without, Ctrl-C goes there as a signal.
  */
 #include <signal.h>
 

@@ -1,5 +1,5 @@
 /*
- * A container's log as frames (docs/api.md, "Log frames"), to two descriptors. A stream that ends
+ * A container's log as frames (docs/openapi.yaml, getLogs), to two descriptors. A stream that ends
  * without the frame of the end was cut, and is asked for again from where it was.
  */
 #include "base/buf.h"

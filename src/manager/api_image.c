@@ -80,8 +80,8 @@ void api_image_delete(struct call *c)
     if (!i)
         return;
     if (s) {
-        reply_error(c, 409, "in_use", "session %s (%llu) uses the image '%s'; stop it first", s->name,
-            (unsigned long long)s->num, i->name);
+        reply_error(c, 409, "in_use", "session %s (%llu) uses the image '%s'; stop it first",
+            s->name, (unsigned long long)s->num, i->name);
         return;
     }
     image_forget(c->m, i);

@@ -219,7 +219,7 @@ static int exec_env(json_t *env, char ***ret, struct err *err)
     return 0;
 }
 
-/* The client's first message (docs/api.md, "Exec"). */
+/* The client's first message (docs/openapi.yaml, ExecStart). */
 static int exec_head_from_json(const json_t *head, struct link_stream *ret, struct err *err)
 {
     const json_t *command = json_object_get(head, "command");

@@ -37,8 +37,8 @@ void token_issue(struct manager *m, const char *user, bool agent, char text[TOKE
 bool user_may_see(const struct user *viewer, const char *owner);
 /*
  * The session a person means. Live ones are borrowed; an ended one is read from the store and owned
- * by *ret_loaded (else NULL). viewer sees their own, an admin everybody's. -ENOENT, or -ENOTUNIQ when
- * an id prefix or a name fits several that live.
+ * by *ret_loaded (else NULL). viewer sees their own, an admin everybody's. -ENOENT, or -ENOTUNIQ
+ * when an id prefix or a name fits several that live.
  */
 int session_find(struct manager *m, const struct user *viewer, const char *ref,
     struct session **ret, struct session **ret_loaded, struct err *err);

@@ -1,5 +1,5 @@
 /*
- * A piece of a container's log on the wire (docs/api.md, "Log frames"): 24 bytes of header, little
+ * A piece of a container's log on the wire (docs/openapi.yaml, getLogs): 24 bytes of header, little
  * endian, then len bytes.
  */
 #ifndef WIRE_LOGFRAME_H

@@ -1,5 +1,6 @@
 """Every lint finds what it is there for: a small tree with one bad line each."""
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -179,6 +180,55 @@ def test_a_linter_that_is_not_installed_is_an_error_not_a_pass(tree, monkeypatch
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(tools.MissingTool, match="cppcheck is not installed: ./run deps lint"):
         tree.lint("cppcheck")
+
+
+API_SOURCES = ("docs/openapi.yaml", "src/manager/api.c", "src/sched/explain.c")
+
+
+def doctored(tree, path, old, new):
+    """The real contract and its sources, with one word changed."""
+    for name in [*API_SOURCES, *rules.tracked(ROOT, "src/manager/*.c", "src/net/*.c", "src/agent/*.c")]:
+        tree.write(name, (ROOT / name).read_text())
+    text = (ROOT / path).read_text()
+    assert old in text
+    tree.write(path, text.replace(old, new, 1))
+    return [re.sub(r":\d+: ", ": ", line, count=1) for line in tree.lint("contract")]
+
+
+@pytest.mark.parametrize("path, old, new, says", [
+    ("src/manager/api.c", '"/v1/whoami", WHO_USER', '"/v1/whoami", WHO_ADMIN',
+     "src/manager/api.c: GET /v1/whoami is for 'admin', docs/openapi.yaml says 'user'"),
+    ("src/manager/api.c", '"/v1/queue"', '"/v1/line"',
+     "src/manager/api.c: GET /v1/line is not in docs/openapi.yaml"),
+    ("docs/openapi.yaml", "  /v1/queue:", "  /v1/line:",
+     "docs/openapi.yaml: GET /v1/line: '/v1/line' is not in src/manager/api.c"),
+    ("src/manager/api_node.c", '"in_use"', '"occupied"',
+     "src/manager/api_node.c: the error 'occupied' with 409 is not in x-muster-errors of"
+     " docs/openapi.yaml"),
+    ("src/agent/stream.c", '"failed"', '"went_wrong"',
+     "src/agent/stream.c: the error 'went_wrong' with websocket is not in x-muster-errors of"
+     " docs/openapi.yaml"),
+    ("docs/openapi.yaml", "code: websocket_needed, in: [426]", "code: websocket_needed, in: [426, 505]",
+     "docs/openapi.yaml: code: 'websocket_needed' with 505 is nowhere in the source"),
+    ("src/sched/explain.c", '"begin_time"', '"too_early"',
+     "src/sched/explain.c: the reason 'too_early' is not in docs/openapi.yaml"),
+    ("docs/openapi.yaml", "description: Shown with the node.", "description: Shown, with the node.",
+     "docs/openapi.yaml: paths./v1/nodes/{node}/drain.post.requestBody.content.application/json."
+     "schema.properties.reason: Additional properties are not allowed ('with the node.' was"
+     " unexpected)"),
+    ("docs/openapi.yaml", "example: { name: alice, role: user, uid: 20011, disabled: false }",
+     "example: { name: alice, role: user, uid: many, disabled: false }",
+     "docs/openapi.yaml: the example of paths./v1/whoami.get.responses.200.content.application/json:"
+     " uid: 'many' is not of type 'integer'"),
+    ("docs/openapi.yaml", "'#/components/responses/NoSpace'", "'#/components/responses/Full'",
+     "docs/openapi.yaml: cannot be read: 'Full'"),
+])
+def test_a_contract_that_is_not_that_of_the_source_is_found(tree, path, old, new, says):
+    assert says in doctored(tree, path, old, new)
+
+
+def test_the_contract_as_it_is_has_no_findings(tree):
+    assert doctored(tree, "docs/openapi.yaml", "openapi: 3.1.0", "openapi: 3.1.0") == []
 
 
 def test_files_that_git_ignores_are_nobodys_business(tree):
