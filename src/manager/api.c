@@ -235,6 +235,9 @@ bool call_query_flag(const struct call *c, const char *key)
 /* clang-format off */
 const struct route api_routes[] = {
     { "GET", "/v1/version", WHO_ANYONE, 0, api_version },
+    { "GET", "/v1/openapi.json", WHO_ANYONE, 0, api_static },
+    { "GET", "/docs", WHO_ANYONE, 0, api_static },
+    { "GET", "/docs/{}", WHO_ANYONE, 0, api_static },
     { "GET", "/v1/whoami", WHO_USER, 0, api_whoami },
     { "POST", "/v1/sessions", WHO_USER, ROUTE_JSON, api_session_create },
     { "GET", "/v1/sessions", WHO_USER, 0, api_session_list },

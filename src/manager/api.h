@@ -70,6 +70,7 @@ bool call_query_flag(const struct call *c, const char *key);
 
 /* One function a route. */
 void api_version(struct call *c);
+void api_static(struct call *c);
 void api_whoami(struct call *c);
 void api_session_create(struct call *c);
 void api_session_list(struct call *c);
