@@ -26,6 +26,9 @@ struct backend_ops {
         int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct err *err);
     int (*list)(struct backend *b, const struct store_filter *filter,
         int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct err *err);
+    int (*page)(struct backend *b, const struct store_query *query,
+        int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct store_cursor *ret_next,
+        struct err *err);
     int (*events)(struct backend *b, uint64_t after, uint32_t limit, const char *owner,
         int (*fn)(void *arg, const struct store_event *event), void *arg, struct err *err);
     void (*close)(struct backend *b);

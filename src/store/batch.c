@@ -77,7 +77,8 @@ void batch_put(struct batch *b, const struct store_doc *doc)
     struct change *c;
 
     assert(doc->kind && doc->id && doc->body);
-    assert(doc->num <= INT64_MAX); /* databases have signed numbers */
+    assert(MAX_OF(doc->num, MAX_OF(doc->submitted, doc->ended)) <=
+        INT64_MAX); /* databases have signed numbers */
     c = add_change(b);
     c->doc = (struct store_doc){
         .kind = keep(b, doc->kind),
@@ -86,6 +87,10 @@ void batch_put(struct batch *b, const struct store_doc *doc)
         .owner = keep(b, doc->owner),
         .state = keep(b, doc->state),
         .num = doc->num,
+        .class = keep(b, doc->class),
+        .group = keep(b, doc->group),
+        .submitted = doc->submitted,
+        .ended = doc->ended,
         .body = keep(b, doc->body),
     };
 }

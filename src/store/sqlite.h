@@ -1,6 +1,6 @@
 /*
- * Shared by the SQLite backend's three files: sqlite.c (opening, schema), sqlite_write.c (the
- * commit thread's half) and sqlite_read.c (the loop thread's half).
+ * Shared by the SQLite backend's files: sqlite.c (opening, schema), sqlite_write.c (the commit
+ * thread's half), sqlite_read.c and sqlite_page.c (the loop thread's half).
  */
 #ifndef STORE_SQLITE_H
 #define STORE_SQLITE_H
@@ -60,8 +60,14 @@ int sqlite_get(struct backend *b, const char *kind, const char *id,
     int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct err *err);
 int sqlite_list(struct backend *b, const struct store_filter *filter,
     int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct err *err);
+int sqlite_page(struct backend *b, const struct store_query *query,
+    int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct store_cursor *ret_next,
+    struct err *err);
 int sqlite_events(struct backend *b, uint64_t after, uint32_t limit, const char *owner,
     int (*fn)(void *arg, const struct store_event *event), void *arg, struct err *err);
+/* Prepared and bound, on db: what sqlite_page runs. */
+int sqlite_page_prepare(
+    sqlite3 *db, const struct store_query *query, bool explain, sqlite3_stmt **ret);
 /* The statement that sqlite_list runs for a filter. */
 const char *sqlite_list_sql(const struct store_filter *filter);
 

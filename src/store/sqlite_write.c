@@ -16,10 +16,13 @@ static const char *const write_sql[WRITE_STMT_COUNT] = {
     [WRITE_COMMIT] = "COMMIT",
     /* A document whose columns stay leaves all indexes alone: try that first. */
     [WRITE_PUT_BODY] = "UPDATE doc INDEXED BY doc_by_id SET body = ?7 WHERE kind = ?1 AND id = ?2"
-                       " AND name IS ?3 AND owner IS ?4 AND state IS ?5 AND num = ?6",
-    [WRITE_PUT] = "INSERT INTO doc (kind, id, name, owner, state, num, body)"
-                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (kind, id) DO UPDATE SET"
-                  " name = ?3, owner = ?4, state = ?5, num = ?6, body = ?7",
+                       " AND name IS ?3 AND owner IS ?4 AND state IS ?5 AND num = ?6"
+                       " AND class IS ?8 AND grp IS ?9 AND submitted IS ?10 AND ended IS ?11",
+    [WRITE_PUT] =
+        "INSERT INTO doc (kind, id, name, owner, state, num, class, grp, submitted, ended,"
+        " body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?8, ?9, ?10, ?11, ?7)"
+        " ON CONFLICT (kind, id) DO UPDATE SET name = ?3, owner = ?4, state = ?5, num = ?6,"
+        " class = ?8, grp = ?9, submitted = ?10, ended = ?11, body = ?7",
     [WRITE_DEL] = "DELETE FROM doc WHERE kind = ?1 AND id = ?2",
     [WRITE_EVENT] = "INSERT INTO event (seq, revision, usec, type, subject, owner, body)"
                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -67,6 +70,14 @@ static void bind_u64(sqlite3_stmt *st, int at, uint64_t n)
     sqlite3_bind_int64(st, at, (sqlite3_int64)n);
 }
 
+static void bind_time(sqlite3_stmt *st, int at, uint64_t usec)
+{
+    if (usec)
+        bind_u64(st, at, usec);
+    else
+        sqlite3_bind_null(st, at);
+}
+
 /* Run a statement to its end and make it ready for the next time. */
 static int run(sqlite3_stmt *st)
 {
@@ -87,6 +98,10 @@ static void bind_doc(sqlite3_stmt *st, const struct store_doc *doc)
     bind_text(st, 5, doc->state);
     bind_u64(st, 6, doc->num);
     bind_text(st, 7, doc->body);
+    bind_text(st, 8, doc->class);
+    bind_text(st, 9, doc->group);
+    bind_time(st, 10, doc->submitted);
+    bind_time(st, 11, doc->ended);
 }
 
 static int put_doc(struct sqlite *q, const struct store_doc *doc)

@@ -378,6 +378,14 @@ int store_list(struct store *s, const struct store_filter *filter,
     return s->backend->ops->list(s->backend, filter, fn, arg, err);
 }
 
+int store_page(struct store *s, const struct store_query *query,
+    int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct store_cursor *ret_next,
+    struct err *err)
+{
+    assert(query->kind && query->limit && query->scan);
+    return s->backend->ops->page(s->backend, query, fn, arg, ret_next, err);
+}
+
 int store_events(struct store *s, uint64_t after, uint32_t limit, const char *owner,
     int (*fn)(void *arg, const struct store_event *event), void *arg, struct err *err)
 {

@@ -24,8 +24,10 @@ struct store_doc {
     const char *id;   /* unique within its kind */
     /* Columns that lists can be filtered and sorted by; NULL or 0 when the kind has none. */
     const char *name, *owner, *state;
-    uint64_t num;     /* up to INT64_MAX */
-    const char *body; /* JSON text */
+    uint64_t num; /* up to INT64_MAX */
+    const char *class, *group;
+    uint64_t submitted, ended; /* 0: not (yet); only what was submitted is found by store_page */
+    const char *body;          /* JSON text */
 };
 
 struct store_event {
@@ -43,6 +45,25 @@ struct store_filter {
     const char *owner, *state, *not_state, *name; /* NULL: any */
     uint64_t before_num; /* 0: from the newest; else num < before_num (lists go newest first) */
     uint32_t limit;      /* 0: no limit */
+};
+
+enum store_sort { STORE_BY_NUM, STORE_BY_SUBMITTED, STORE_BY_ENDED, STORE_SORT_COUNT };
+
+/* A place in a list: behind the document of this key (of the order that it is in) and num. */
+struct store_cursor {
+    uint64_t key, num; /* num 0: the beginning, or nothing behind it */
+};
+
+struct store_query {
+    const char *kind;
+    const char *owner, *state, *name, *class, *group; /* NULL: any */
+    bool live;                                        /* without an end only */
+    uint64_t submitted_from, submitted_before;        /* 0: any */
+    enum store_sort sort;                             /* by end: only what has ended */
+    bool ascending;
+    struct store_cursor after;
+    uint32_t limit; /* documents given, at least 1 */
+    uint32_t scan;  /* documents looked at, at least 1 */
 };
 
 struct store_opts {
@@ -89,6 +110,14 @@ int store_get(struct store *s, const char *kind, const char *id,
     int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct err *err); /* -ENOENT */
 int store_list(struct store *s, const struct store_filter *filter,
     int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct err *err);
+/*
+ * A page of a list, in O(limit) for what an index finds (owner, state, name, live ones; and the
+ * order), else in O(scan): a page may then be shorter than limit, even empty, though there is more.
+ * ret_next: where to go on; num 0: that was all.
+ */
+int store_page(struct store *s, const struct store_query *query,
+    int (*fn)(void *arg, const struct store_doc *doc), void *arg, struct store_cursor *ret_next,
+    struct err *err);
 /* Events with revision > after, oldest first, at most limit, but the events of one revision are
  * never parted (who reads on asks with the revision of the last one). -ESTALE when events after it
  * have been dropped already (kept: the last 100,000). owner NULL: all. */

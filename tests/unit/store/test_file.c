@@ -115,7 +115,7 @@ TEST(a_newer_schema_is_refused_and_left_alone)
     run_sql(f->path, "PRAGMA user_version = 99");
     assert_int_equal(fs_read(f->path, 1 << 20, &before, &before_len, NULL), 0);
     expect_refused(
-        f, -ENOTSUP, "was written by a newer Muster (schema 99, this one knows up to 1)");
+        f, -ENOTSUP, "was written by a newer Muster (schema 99, this one knows up to 2)");
     assert_int_equal(fs_read(f->path, 1 << 20, &after, &after_len, NULL), 0);
     assert_int_equal(before_len, after_len);
     assert_memory_equal(before, after, before_len);
