@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import contract  # noqa: E402
 import rules  # noqa: E402
 import tools  # noqa: E402
 
@@ -23,7 +22,7 @@ LINTS = {
     "crash-points": quick(rules.crash_points),
     "machine-paths": quick(rules.machine_paths),
     "shape": quick(rules.shape),
-    "contract": quick(contract.contract),
+    "contract": tools.contract,
     "pyflakes": tools.pyflakes,
     "shellcheck": tools.shellcheck,
     "clang-format": tools.clang_format,

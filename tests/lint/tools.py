@@ -123,6 +123,15 @@ def clang_tidy(root, full=False):
     return sorted(set(parallel(check, files)))
 
 
+def contract(root, full=False):
+    """The API's contract; what it is read with may not be there."""
+    try:
+        import contract as lint
+    except ImportError as e:
+        raise MissingTool(f"python3-{e.name} is not installed: ./run deps lint") from None
+    return lint.contract(root)
+
+
 def is_shell(root, path):
     if path.endswith(".sh"):
         return True

@@ -14,6 +14,16 @@ from image_tools import Entry, Layout, make_tar
 MULTI = ("--size", "4", "--mode", "multi-node", "--cpus", "2", "--mem", "128M")
 
 
+@pytest.fixture(autouse=True)
+def recorded(request):
+    """Of tests on the shared cluster, what the command line got is as docs/openapi.yaml says."""
+    if "cluster" not in request.fixturenames:
+        yield
+        return
+    with request.getfixturevalue("cluster").recorded():
+        yield
+
+
 def as_json(cluster, *words, user="admin"):
     return json.loads(cluster.cli(*words, "-o", "json", user=user, check=0).stdout)
 

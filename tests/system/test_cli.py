@@ -25,6 +25,16 @@ from harness.cluster import BUILD, GUEST, MUSTER, ROOT, URL, wait_for
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="makes networks and containers: needs root")
 
 
+@pytest.fixture(autouse=True)
+def recorded(request):
+    """Of tests on the shared cluster, what the command line got is as docs/openapi.yaml says."""
+    if "cluster" not in request.fixturenames:
+        yield
+        return
+    with request.getfixturevalue("cluster").recorded():
+        yield
+
+
 def muster(*words, env=None, **more):
     with tempfile.TemporaryDirectory() as home:
         env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": home,

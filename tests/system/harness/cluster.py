@@ -24,7 +24,7 @@ import urllib.request
 import uuid
 from pathlib import Path
 
-from . import leftovers, netns
+from . import contract, leftovers, netns
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build-asan"))
@@ -153,6 +153,8 @@ class Cluster:
         self.env = dict(env or {})
         self.users = {}
         self.admin_token = ""
+        self.contract = None  # another document than docs/openapi.yaml
+        self.recorder = None
         self.abandoned = False  # the test leaves sessions that nobody can end any more
         for name in ("log", "run", "reports", "volumes", "nodes"):
             (self.dir / name).mkdir()
@@ -388,7 +390,12 @@ class Cluster:
         return self.admin_token if user == "admin" else self.users[user].token
 
     def request(self, method, path, body=None, user="admin", headers=None, timeout=60):
-        """(status, headers, bytes), errors too."""
+        """(status, headers, bytes), errors too; all as docs/openapi.yaml says."""
+        status, reply_headers, reply = self._request(method, path, body, user, headers, timeout)
+        contract.check(method, path, status, reply_headers.get("Content-Type"), reply, self.contract)
+        return status, reply_headers, reply
+
+    def _request(self, method, path, body, user, headers, timeout):
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         rq = urllib.request.Request(URL + path, data=data, method=method, headers=headers or {})
         if data is not None:
@@ -414,6 +421,19 @@ class Cluster:
             raise ApiError(status, error.get("code"), error.get("message"))
         return reply
 
+    @contextlib.contextmanager
+    def recorded(self):
+        """What the command line gets is looked at, too: ContractBroken at the end."""
+        self.recorder = contract.Recorder(self.namespace("hub"), "127.0.0.1", 7480)
+        problems = []
+        try:
+            yield
+        finally:
+            recorder, self.recorder = self.recorder, None
+            problems += recorder.close(self.contract)
+        if problems:
+            raise contract.ContractBroken("\n".join(problems))
+
     def add_user(self, name, uid, role="user"):
         reply = self.api("POST", "/v1/users", {"name": name, "role": role, "uid": uid})
         self.users[name] = User(name, uid, reply["token"])
@@ -421,7 +441,7 @@ class Cluster:
 
     def cli_env(self, user):
         env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": str(self.dir),
-               "MUSTER_URL": URL, "TERM": "xterm",
+               "MUSTER_URL": self.recorder.url if self.recorder else URL, "TERM": "xterm",
                "ASAN_OPTIONS": f"detect_leaks=0:log_path={self.reports}/cli",
                "UBSAN_OPTIONS": f"print_stacktrace=1:halt_on_error=1:log_path={self.reports}/cli"}
         if user:
