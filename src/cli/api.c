@@ -96,6 +96,40 @@ int api_get(struct cli *cli, const char *path, json_t **ret, struct err *err)
     return api_call(cli, "GET", path, NULL, ret, err);
 }
 
+#define PAGE 1000
+
+/* One more page behind `next`; a manager from before lists had pages says no next. */
+static int get_page(
+    struct cli *cli, const char *path, const char *next, json_t **ret, struct err *err)
+{
+    _cleanup_free_ char *encoded = next ? http_encode(next) : NULL;
+    _cleanup_free_ char *whole = xasprintf("%s%slimit=%d%s%s", path, strchr(path, '?') ? "&" : "?",
+        PAGE, next ? "&after=" : "", next ? encoded : "");
+
+    return api_get(cli, whole, ret, err);
+}
+
+int api_get_all(struct cli *cli, const char *path, const char *what, json_t **ret, struct err *err)
+{
+    _cleanup_(json_decrefp) json_t *body = NULL;
+    _cleanup_free_ char *next = NULL;
+    int r = get_page(cli, path, NULL, &body, err);
+
+    while (r == 0 && json_str_or(body, "next", NULL)) {
+        _cleanup_(json_decrefp) json_t *page = NULL;
+        free(next);
+        next = xstrdup(json_str_or(body, "next", ""));
+        r = get_page(cli, path, next, &page, err);
+        if (r < 0)
+            return r;
+        json_array_extend(json_object_get(body, what), json_object_get(page, what));
+        json_set_str(body, "next", json_str_or(page, "next", NULL));
+    }
+    if (r == 0)
+        *ret = TAKE_PTR(body);
+    return r;
+}
+
 int api_post_once(struct cli *cli, const char *path, const char *key, const json_t *body,
     json_t **ret, struct err *err)
 {

@@ -11,6 +11,8 @@
 int api_call(struct cli *cli, const char *method, const char *path, const json_t *body,
     json_t **ret, struct err *err);
 int api_get(struct cli *cli, const char *path, json_t **ret, struct err *err);
+/* A whole list, page by page: body has all of `what` in one, and "next" null. */
+int api_get_all(struct cli *cli, const char *path, const char *what, json_t **ret, struct err *err);
 /* The same, made twice when the connection breaks: key is the Idempotency-Key. */
 int api_post_once(struct cli *cli, const char *path, const char *key, const json_t *body,
     json_t **ret, struct err *err);

@@ -10,7 +10,7 @@
 struct ls_opts {
     struct cli_common common;
     bool all, ended, quiet;
-    char *state, *name;
+    char *state, *name, *kind, *group, *owner, *sort;
     uint64_t limit;
 };
 
@@ -22,6 +22,14 @@ const struct opt ls_options[] = {
     { "state", OPT_STR, offsetof(struct ls_opts, state), NULL, "STATE", "only those in this state",
       0, true },
     { "name", OPT_STR, offsetof(struct ls_opts, name), NULL, "NAME", "only those of this name", 0, true },
+    { "kind", OPT_STR, offsetof(struct ls_opts, kind), NULL, "KIND", "only debug or train ones", 0,
+      true },
+    { "group", OPT_STR, offsetof(struct ls_opts, group), NULL, "GROUP", "only those in this group", 0,
+      true },
+    { "owner", OPT_STR, offsetof(struct ls_opts, owner), NULL, "USER",
+      "only this user's (others than yourself: administrators)", 0, true },
+    { "sort", OPT_STR, offsetof(struct ls_opts, sort), NULL, "ORDER",
+      "num, submitted or ended (then only ended ones); with - in front the last ones first", 0, true },
     { "limit", OPT_U64, offsetof(struct ls_opts, limit), "100", "N", "at most so many; 0: all", 0, true },
     { "quiet", OPT_BOOL, offsetof(struct ls_opts, quiet), NULL, NULL, "print ids only", 'q', true },
     CLI_COMMON_OPTIONS(struct ls_opts)
@@ -103,7 +111,7 @@ static void add_query(struct buf *path, const char *key, const char *value)
     buf_printf(path, "&%s=%s", key, encoded);
 }
 
-static char *page_path(const struct ls_opts *o, uint64_t want, uint64_t before)
+static char *page_path(const struct ls_opts *o, uint64_t want, const char *next)
 {
     struct buf path = BUF_INIT(4096);
 
@@ -116,28 +124,40 @@ static char *page_path(const struct ls_opts *o, uint64_t want, uint64_t before)
         add_query(&path, "state", o->state);
     if (o->name)
         add_query(&path, "name", o->name);
-    if (before)
-        buf_printf(&path, "&before=%llu", (unsigned long long)before);
+    if (o->kind)
+        add_query(&path, "kind", o->kind);
+    if (o->group)
+        add_query(&path, "group", o->group);
+    if (o->owner)
+        add_query(&path, "owner", o->owner);
+    if (o->sort)
+        add_query(&path, "sort", o->sort);
+    if (next)
+        add_query(&path, "after", next);
     return buf_take(&path);
 }
 
-/* All pages into one list; *ret_next: number to go on before, 0: nothing more. */
+/* Pages into one list, up to what was asked for; *ret_next: where to go on, NULL: that was all.
+ * Heap. A page may be short, or empty, and not the last. */
 static int fetch(
-    struct cli *cli, const struct ls_opts *o, json_t *list, uint64_t *ret_next, struct err *err)
+    struct cli *cli, const struct ls_opts *o, json_t *list, char **ret_next, struct err *err)
 {
     uint64_t left = o->limit ? o->limit : UINT64_MAX;
+    _cleanup_free_ char *next = NULL;
 
-    *ret_next = 0;
     do {
-        _cleanup_free_ char *path = page_path(o, MIN_OF(left, (uint64_t)PAGE), *ret_next);
+        _cleanup_free_ char *path = page_path(o, MIN_OF(left, (uint64_t)PAGE), next);
         _cleanup_(json_decrefp) json_t *page = NULL;
         int r = api_get(cli, path, &page, err);
         if (r < 0)
             return r;
         left -= MIN_OF(left, json_array_size(json_object_get(page, "sessions")));
         json_array_extend(list, json_object_get(page, "sessions"));
-        *ret_next = json_u64_or(page, "next", 0);
-    } while (*ret_next && left > 0);
+        free(TAKE_PTR(next));
+        if (json_str_or(page, "next", NULL))
+            next = xstrdup(json_str_or(page, "next", NULL));
+    } while (next && left > 0);
+    *ret_next = TAKE_PTR(next);
     return 0;
 }
 
@@ -150,7 +170,7 @@ static void print_ids(const json_t *list)
         printf("%s\n", json_str_or(s, "id", ""));
 }
 
-static void print_table(const json_t *list, uint64_t next)
+static void print_table(const json_t *list, const char *next)
 {
     _cleanup_(table_freep) struct table *t = table_new(columns, ARRAY_LEN(columns));
     const json_t *s;
@@ -163,12 +183,12 @@ static void print_table(const json_t *list, uint64_t next)
         cli_say("there are more; see --limit");
 }
 
-static void print_json(const struct cli *cli, json_t *list, uint64_t next)
+static void print_json(const struct cli *cli, json_t *list, const char *next)
 {
     _cleanup_(json_decrefp) json_t *body = json_object();
 
     json_object_set(body, "sessions", list);
-    json_object_set_new(body, "next", next ? json_integer((json_int_t)next) : json_null());
+    json_set_str(body, "next", next);
     api_print(cli, body);
 }
 
@@ -176,8 +196,8 @@ int cmd_ls(struct cli *cli, int argc, char **argv)
 {
     static struct ls_opts o;
     _cleanup_(json_decrefp) json_t *list = json_array();
+    _cleanup_free_ char *next = NULL;
     struct err err = ERR_INIT;
-    uint64_t next;
     int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)

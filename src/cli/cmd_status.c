@@ -129,7 +129,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     }
     /* Of the nodes the caller may know, when there is a token: root's, or their own. */
     if (cluster_client(&c, cli, NULL) == 0 || config_read(cli, NULL) == 0)
-        (void)api_get(cli, "/v1/nodes", &body, NULL);
+        (void)api_get_all(cli, "/v1/nodes", "nodes", &body, NULL);
     status = status_json(&c, json_object_get(body, "nodes"), &all);
     if (cli->json)
         api_print(cli, status);

@@ -215,7 +215,7 @@ static int wait_nodes(struct cluster *c, struct cli *cli, struct err *err)
 
     for (;;) {
         _cleanup_(json_decrefp) json_t *body = NULL;
-        if (api_get(cli, "/v1/nodes", &body, err) == 0) {
+        if (api_get_all(cli, "/v1/nodes", "nodes", &body, err) == 0) {
             missing = not_up(c, json_object_get(body, "nodes"), &up);
             if (!missing)
                 return 0;
@@ -247,7 +247,7 @@ static int retire_former(
 
     if (!former)
         return 0;
-    r = api_get(cli, "/v1/nodes", &body, err);
+    r = api_get_all(cli, "/v1/nodes", "nodes", &body, err);
     strv_for_each (name, former) {
         _cleanup_free_ char *path = xasprintf("/v1/nodes/%s/lost", *name);
         if (r == 0 && is_state(json_object_get(body, "nodes"), *name, "unreachable")) {

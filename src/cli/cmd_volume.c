@@ -48,7 +48,7 @@ int cmd_volume_ls(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
-    if (api_get(cli, o.all ? "/v1/volumes?all=1" : "/v1/volumes", &body, &err) < 0)
+    if (api_get_all(cli, o.all ? "/v1/volumes?all=1" : "/v1/volumes", "volumes", &body, &err) < 0)
         return cli_fail(cli, &err);
     if (cli->json) {
         api_print(cli, body);

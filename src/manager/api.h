@@ -68,6 +68,9 @@ json_t *api_share_json(const struct sched_share *share);
 bool call_query_u64(struct call *c, const char *key, uint64_t dflt, uint64_t max, uint64_t *ret);
 bool call_query_flag(const struct call *c, const char *key);
 
+/* A session as it is shown; one that waits with its place in the queue. */
+json_t *call_session_json(struct manager *m, struct session *s);
+
 /* One function a route. */
 void api_version(struct call *c);
 void api_static(struct call *c);

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/strv.h"
-#include "manager/api.h"
+#include "manager/api_page.h"
 #include "manager/state.h"
 
 #define UPLOAD_MAX (UINT64_C(1) << 40)
@@ -31,14 +31,14 @@ static json_t *image_json(const struct manager *m, const struct image *i)
     return o;
 }
 
+static json_t *listed(const struct call *c, void *value, UNUSED void *arg)
+{
+    return image_json(c->m, value);
+}
+
 void api_image_list(struct call *c)
 {
-    json_t *list = json_array(), *body = json_object();
-
-    map_for_each (e, &c->m->images)
-        json_array_append_new(list, image_json(c->m, e->value));
-    json_object_set_new(body, "images", list);
-    reply_json(c, 200, body);
+    reply_page(c, &(struct page_of){.what = "images", .map = &c->m->images, .to_json = listed});
 }
 
 static struct image *call_image(struct call *c)

@@ -1,7 +1,7 @@
 /* Nodes and groups over HTTP. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "manager/api.h"
+#include "manager/api_page.h"
 #include "manager/launch.h"
 #include "manager/links.h"
 #include "manager/state.h"
@@ -47,18 +47,27 @@ static json_t *node_json(const struct call *c, const struct mnode *mn, const str
     return o;
 }
 
+static json_t *listed_node(const struct call *c, void *value, void *arg)
+{
+    const struct mnode *n = value;
+
+    return node_json(c, n, map_get(arg, n->node.name));
+}
+
 void api_node_list(struct call *c)
 {
-    json_t *list = json_array(), *body = json_object();
+    struct map usage; /* name -> struct node_usage */
     size_t count;
-    struct node_usage *usage = pass_usage(c->m, &count);
+    struct node_usage *all = pass_usage(c->m, &count);
 
+    map_init(&usage);
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(
-            list, node_json(c, map_get(&c->m->nodes, usage[i].node->name), &usage[i]));
-    free(usage);
-    json_object_set_new(body, "nodes", list);
-    reply_json(c, 200, body);
+        map_set(&usage, all[i].node->name, &all[i]);
+    reply_page(c,
+        &(struct page_of){
+            .what = "nodes", .map = &c->m->nodes, .to_json = listed_node, .arg = &usage});
+    map_done(&usage, NULL);
+    free(all);
 }
 
 static struct mnode *call_node(struct call *c)
@@ -218,24 +227,24 @@ void api_node_group(struct call *c)
 
 /* --- groups ------------------------------------------------------------------------------- */
 
+static json_t *listed_group(const struct call *c, void *value, UNUSED void *arg)
+{
+    const struct group *g = value;
+    json_t *o = group_to_json_public(g), *nodes = json_array();
+
+    map_for_each (e, &c->m->nodes) {
+        const struct mnode *n = e->value;
+        if (str_eq(n->node.group, g->name))
+            json_array_append_new(nodes, json_string(n->node.name));
+    }
+    json_object_set_new(o, "nodes", nodes);
+    return o;
+}
+
 void api_group_list(struct call *c)
 {
-    json_t *list = json_array(), *body = json_object();
-
-    map_for_each (e, &c->m->groups) {
-        const struct group *g = e->value;
-        json_t *o = group_to_json_public(g);
-        json_t *nodes = json_array();
-        map_for_each (f, &c->m->nodes) {
-            const struct mnode *n = f->value;
-            if (str_eq(n->node.group, g->name))
-                json_array_append_new(nodes, json_string(n->node.name));
-        }
-        json_object_set_new(o, "nodes", nodes);
-        json_array_append_new(list, o);
-    }
-    json_object_set_new(body, "groups", list);
-    reply_json(c, 200, body);
+    reply_page(
+        c, &(struct page_of){.what = "groups", .map = &c->m->groups, .to_json = listed_group});
 }
 
 static int limit_from_json(const json_t *body, const char *key, uint64_t *ret, struct err *err)

@@ -1,5 +1,5 @@
 /*
- * Sessions over HTTP: list, show, hold, release, stop, ssh.
+ * Sessions over HTTP: show, hold, release, stop, ssh.
  */
 #include "base/clock.h"
 #include "manager/api.h"
@@ -7,13 +7,9 @@
 #include "manager/state.h"
 #include "wire/session.h"
 
-#define LIST_DEFAULT 100
-#define LIST_MAX 1000
+/* --- show ------------------------------------------------------------------------------- */
 
-/* --- list and show ------------------------------------------------------------------------ */
-
-/* For one that waits with its place in the queue. */
-static json_t *session_json(struct manager *m, struct session *s)
+json_t *call_session_json(struct manager *m, struct session *s)
 {
     json_t *o = session_to_json_public(s);
     struct sched_reason why;
@@ -24,81 +20,6 @@ static json_t *session_json(struct manager *m, struct session *s)
     json_set_u64(o, "position", why.position);
     api_set_time(o, "planned_start", why.start_usec);
     return o;
-}
-
-struct listing {
-    json_t *list;
-    uint64_t last;
-    bool live_only;
-};
-
-static int list_one(void *arg, const struct store_doc *doc)
-{
-    struct listing *l = arg;
-    _cleanup_(json_decrefp) json_t *body = NULL;
-    _cleanup_(session_freep) struct session *s = NULL;
-    struct err err;
-
-    if (json_parse(doc->body, strlen(doc->body), SIZE_MAX, &body, &err) < 0 ||
-        session_from_json_stored(body, &s, &err) < 0)
-        return -EIO;
-    json_array_append_new(l->list, session_to_json_public(s));
-    l->last = doc->num;
-    return 0;
-}
-
-/* The store has them in order; for those that live, memory knows more. */
-static void freshen(struct manager *m, json_t *list)
-{
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *o = json_array_get(list, i);
-        struct session *s = map_get(&m->sessions, json_str_or(o, "id", ""));
-        if (s)
-            json_array_set_new(list, i, session_json(m, s));
-    }
-}
-
-void api_session_list(struct call *c)
-{
-    struct store_filter f = {.kind = "session"};
-    struct listing l = {.list = json_array()};
-    const char *state = request_query(c->rq, "state");
-    enum session_state ignored;
-    struct err err = ERR_INIT;
-    uint64_t limit;
-    json_t *body;
-
-    if (!call_query_u64(c, "limit", LIST_DEFAULT, LIST_MAX, &limit) ||
-        !call_query_u64(c, "before", 0, INT64_MAX, &f.before_num)) {
-        json_decref(l.list);
-        return;
-    }
-    if (state && session_state_parse(state, &ignored) < 0) {
-        json_decref(l.list);
-        reply_error(c, 400, "bad_query",
-            "'state' must be pending, preparing, starting, running, stopping or ended");
-        return;
-    }
-    f.limit = limit ? (uint32_t)limit : LIST_DEFAULT;
-    f.state = state;
-    f.name = request_query(c->rq, "name");
-    if (!state && !call_query_flag(c, "ended"))
-        f.not_state = "ended";
-    if (!call_is_admin(c) || !call_query_flag(c, "all"))
-        f.owner = c->user->name;
-    if (store_list(c->m->store, &f, list_one, &l, &err) < 0) {
-        json_decref(l.list);
-        reply_err(c, &err);
-        return;
-    }
-    freshen(c->m, l.list);
-    body = json_object();
-    if (json_array_size(l.list) == f.limit)
-        json_set_u64(body, "next", l.last);
-    else
-        json_object_set_new(body, "next", json_null());
-    json_object_set_new(body, "sessions", l.list);
-    reply_json(c, 200, body);
 }
 
 struct session *call_session(struct call *c, struct session **ret_loaded)
@@ -117,7 +38,7 @@ void api_session_show(struct call *c)
     struct session *loaded = NULL, *s = call_session(c, &loaded);
 
     if (s)
-        reply_json(c, 200, session_json(c->m, s));
+        reply_json(c, 200, call_session_json(c->m, s));
     session_free(loaded);
 }
 

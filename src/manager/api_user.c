@@ -1,6 +1,6 @@
 /* Who is there: version, whoami, users. */
 #include "base/log.h"
-#include "manager/api.h"
+#include "manager/api_page.h"
 #include "manager/state.h"
 #include "wire/user.h"
 
@@ -19,14 +19,14 @@ void api_whoami(struct call *c)
     reply_json(c, 200, user_to_json_public(c->user));
 }
 
+static json_t *listed(UNUSED const struct call *c, void *value, UNUSED void *arg)
+{
+    return user_to_json_public(value);
+}
+
 void api_user_list(struct call *c)
 {
-    json_t *list = json_array(), *body = json_object();
-
-    map_for_each (e, &c->m->users)
-        json_array_append_new(list, user_to_json_public(e->value));
-    json_object_set_new(body, "users", list);
-    reply_json(c, 200, body);
+    reply_page(c, &(struct page_of){.what = "users", .map = &c->m->users, .to_json = listed});
 }
 
 static int user_wanted(struct call *c, struct user *u, struct err *err)

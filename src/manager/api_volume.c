@@ -9,7 +9,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/work.h"
-#include "manager/api.h"
+#include "manager/api_page.h"
 #include "manager/state.h"
 
 static json_t *volume_json(const struct manager *m, const struct volume *v)
@@ -25,18 +25,23 @@ static json_t *volume_json(const struct manager *m, const struct volume *v)
     return o;
 }
 
+static bool may_see(const struct call *c, const void *value)
+{
+    const struct volume *v = value;
+
+    return str_eq(v->owner, c->user->name) || (call_is_admin(c) && call_query_flag(c, "all"));
+}
+
+static json_t *listed(const struct call *c, void *value, UNUSED void *arg)
+{
+    return volume_json(c->m, value);
+}
+
 void api_volume_list(struct call *c)
 {
-    json_t *list = json_array(), *body = json_object();
-    bool all = call_is_admin(c) && call_query_flag(c, "all");
-
-    map_for_each (e, &c->m->volumes) {
-        const struct volume *v = e->value;
-        if (all || str_eq(v->owner, c->user->name))
-            json_array_append_new(list, volume_json(c->m, v));
-    }
-    json_object_set_new(body, "volumes", list);
-    reply_json(c, 200, body);
+    reply_page(c,
+        &(struct page_of){
+            .what = "volumes", .map = &c->m->volumes, .may_see = may_see, .to_json = listed});
 }
 
 struct volume_job {

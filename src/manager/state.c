@@ -48,6 +48,10 @@ void session_save(struct manager *m, const struct session *s)
         .owner = s->owner,
         .state = session_state_name(s->state),
         .num = s->num,
+        .class = session_kind_name(s->kind),
+        .group = s->group,
+        .submitted = s->submitted_usec,
+        .ended = session_is_over(s) ? MAX_OF(s->ended_usec, (uint64_t)1) : 0,
     };
     char type[48];
     json_t *body = json_object();
