@@ -161,18 +161,29 @@ TEST(every_order_and_filter_has_an_index_and_nothing_is_sorted)
     sqlite3_close(db);
 }
 
+/* Rows that it looks at when nobody stops it. */
+static unsigned count_rows(sqlite3 *db, const struct store_query *query)
+{
+    _cleanup_(sqlite_finalizep) sqlite3_stmt *st = prepare(db, query, false);
+    unsigned rows = 0;
+
+    while (sqlite3_step(st) == SQLITE_ROW)
+        rows++;
+    return rows;
+}
+
+/* It would look at all that is before, or behind. */
 TEST(a_page_ends_where_the_range_of_submission_does)
 {
     struct fixture *f = *state;
     struct store_query q = QUERY(.sort = STORE_BY_SUBMITTED, .submitted_from = 900 * HOUR);
     sqlite3 *db = NULL;
 
-    q.limit = q.scan = SCAN;
     q.submitted_before = 901 * HOUR;
     assert_int_equal(sqlite3_open_v2(f->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    check_steps(db, &q); /* it would look at all before, or behind */
+    assert_int_equal(count_rows(db, &q), 60);
     q.ascending = true;
-    check_steps(db, &q);
+    assert_int_equal(count_rows(db, &q), 60);
     sqlite3_close(db);
 }
 
