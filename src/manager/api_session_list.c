@@ -8,7 +8,7 @@
 #include "wire/session.h"
 
 /* Sessions looked at for a page, however few of them fit. */
-#define LIST_SCAN 5000
+#define LIST_SCAN 2000
 
 struct order {
     const char *word;
