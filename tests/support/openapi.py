@@ -148,9 +148,10 @@ class Document:
 
     # --- streams ----------------------------------------------------------------------------
 
-    def frames(self, operation, kind):
+    @staticmethod
+    def frames(operation, kind, side):
         return [f["schema"] for f in operation.own.get("x-muster-frames", [])
-                if f["type"] == kind and f["from"] == "server" and "schema" in f]
+                if f["type"] == kind and f["from"] == side and "schema" in f]
 
     def _check_stream(self, operation, content_type, body):
         if content_type == "application/x-ndjson":
@@ -161,17 +162,23 @@ class Document:
             return []
         return [line for v in values for line in self.check_frame(operation, kind, v)]
 
-    def check_frame(self, operation, kind, text):
+    def check_frame(self, operation, kind, text, side="server"):
         """A line or an event of a stream, a text message of a WebSocket: one of those of its kind."""
         try:
             value = json.loads(text)
         except ValueError as e:
             return [f"{kind} {text[:80]!r}: no JSON: {e}"]
-        found = [self.problems(schema, value) for schema in self.frames(operation, kind)]
+        found = [self.problems(schema, value) for schema in self.frames(operation, kind, side)]
         if not found or all(found):
             best = min(found, key=len, default=["there are none of this kind"])
             return [f"{kind} {text[:80]!r}: {line}" for line in best]
         return []
+
+    def check_text(self, method, path, text, side):
+        """A text message of a WebSocket that was opened."""
+        operation, _ = self.find(method, path)
+        return [f"{operation.name}: from the {side}: {line}"
+                for line in self.check_frame(operation, "text", text, side)]
 
 
 def deepest(error):

@@ -71,6 +71,20 @@ def test_lines_of_an_import_and_events_are_looked_at(cluster, contract):
         cluster.request("GET", "/v1/events?after=0&follow=0")
 
 
+def test_what_is_said_on_a_websocket_is_looked_at(cluster, contract):
+    ref = cluster.create("base")
+    with cluster.recorded():
+        cluster.exec(ref, "true")
+    contract(doctored(r"required: \[exit\]", "required: [exit, why]"))
+    with pytest.raises(ContractBroken, match="from the server: text .* 'why' is a required property"):
+        with cluster.recorded():
+            cluster.exec(ref, "true")
+    contract(doctored(r"^        tty: \{ type: boolean, default: false \}\n"))
+    with pytest.raises(ContractBroken, match="from the client: text .*'tty' was unexpected"):
+        with cluster.recorded():
+            cluster.exec(ref, "true")
+
+
 def test_two_requests_of_one_connection_are_told_apart():
     sent = (b"POST /v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
             b"PUT /v1/y?z=1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"

@@ -33,6 +33,16 @@ def document():
     return _documents[0]
 
 
+def check_websocket(exchange, contract=None):
+    """The text messages, both ways."""
+    path = urllib.parse.unquote(exchange.path.split("?")[0])
+    found = [line for side, data in (("client", exchange.sent), ("server", exchange.received))
+             for kind, payload, _ in websocket.messages(data) if kind == websocket.TEXT
+             for line in (contract or document()).check_text(exchange.method, path, payload, side)]
+    if found:
+        raise ContractBroken("not as docs/openapi.yaml says:\n  " + "\n  ".join(found))
+
+
 def check(method, path, status, content_type, body, contract=None):
     path = urllib.parse.unquote(path.split("?")[0])
     found = (contract or document()).check_reply(method, path, status, content_type, body)
@@ -197,6 +207,8 @@ class Recorder:
         for e in self.exchanges():
             try:
                 check(e.method, e.path, e.status, e.kind, e.body, contract)
+                if e.status == 101:
+                    check_websocket(e, contract)
             except ContractBroken as broken:
                 problems.append(str(broken))
         return sorted(set(problems))
