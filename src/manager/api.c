@@ -230,6 +230,15 @@ bool call_query_flag(const struct call *c, const char *key)
     return text && !str_eq(text, "0") && !str_eq(text, "false");
 }
 
+int call_body_text(const struct call *c, const char *key, const char **ret, struct err *err)
+{
+    int r = json_get_str(c->body, key, ret, err);
+
+    if (r < 0)
+        err->code = -EINVAL;
+    return r < 0 ? -EINVAL : 0;
+}
+
 /* --- routes ------------------------------------------------------------------------------- */
 
 /* clang-format off */

@@ -67,6 +67,8 @@ json_t *api_share_json(const struct sched_share *share);
 /* Query parameters. -EINVAL answers 400 by itself and returns false. */
 bool call_query_u64(struct call *c, const char *key, uint64_t dflt, uint64_t max, uint64_t *ret);
 bool call_query_flag(const struct call *c, const char *key);
+/* A text that the body must have. -EINVAL also when it is missing: nothing else was not found. */
+int call_body_text(const struct call *c, const char *key, const char **ret, struct err *err);
 
 /* A session as it is shown; one that waits with its place in the queue. */
 json_t *call_session_json(struct manager *m, struct session *s);

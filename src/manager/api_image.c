@@ -350,7 +350,7 @@ void api_image_import(struct call *c)
     char normal[IMAGE_REF_MAX + 1];
     struct err err = ERR_INIT;
     struct import *im;
-    int r = json_get_str(c->body, "ref", &ref, &err);
+    int r = call_body_text(c, "ref", &ref, &err);
 
     if (r == 0 && ref[0] == '/')
         r = err_set(&err, -EINVAL, "a path is not a registry reference; upload the file instead");

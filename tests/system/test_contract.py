@@ -85,6 +85,12 @@ def test_what_is_said_on_a_websocket_is_looked_at(cluster, contract):
             cluster.exec(ref, "true")
 
 
+def test_a_body_without_what_it_needs_is_invalid_not_an_address_that_is_not_found(cluster):
+    status, _, body = cluster.request("POST", "/v1/images", {"name": "x"})
+    assert status == 422 and json.loads(body)["error"] == {
+        "code": "invalid", "message": "'ref' is missing"}
+
+
 def test_two_requests_of_one_connection_are_told_apart():
     sent = (b"POST /v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
             b"PUT /v1/y?z=1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
