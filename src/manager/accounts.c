@@ -129,12 +129,12 @@ int account_remove(struct manager *m, const char *name, struct err *err)
     map_for_each (e, &m->accounts) {
         const struct account *a = e->value;
         if (str_eq(a->parent, name))
-            return err_set(err, -EBUSY, "account '%s' has '%s' below it", name, a->name);
+            return err_set(err, -ENOTEMPTY, "account '%s' has '%s' below it", name, a->name);
     }
     map_for_each (e, &m->sessions) {
         const struct session *s = e->value;
         if (str_eq(s->account, name))
-            return err_set(err, -EBUSY, "account '%s' has sessions (%llu, say)", name,
+            return err_set(err, -ENOTEMPTY, "account '%s' has sessions (%llu, say)", name,
                 (unsigned long long)s->num);
     }
     free_account(map_remove(&m->accounts, name));

@@ -19,7 +19,7 @@ struct account *account_find(const struct manager *m, const char *name); /* NULL
 /* A copy of a is what the account of its name is now. -ENOENT for a parent or a user that is not
  * there, -EINVAL for a circle. */
 int account_set(struct manager *m, const struct account *a, struct err *err);
-/* -EBUSY "has accounts below it", "has sessions". */
+/* -ENOTEMPTY "has accounts below it", "has sessions". */
 int account_remove(struct manager *m, const char *name, struct err *err);
 
 /* The account of a new session: what it asks for, or the first by name that its owner works for.

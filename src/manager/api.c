@@ -100,6 +100,15 @@ void reply_error(struct call *c, unsigned status, const char *code, const char *
     reply_json(c, status, api_error_json(code, message));
 }
 
+void reply_error_more(struct call *c, unsigned status, const char *code, const char *message,
+    const char *key, json_t *more)
+{
+    json_t *body = api_error_json(code, message);
+
+    json_object_set_new(body, key, more);
+    reply_json(c, status, body);
+}
+
 void api_errno(int code, unsigned *ret_status, const char **ret_code)
 {
     /* clang-format off */

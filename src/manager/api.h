@@ -44,6 +44,9 @@ void reply_json(struct call *c, unsigned status, json_t *body);
 void reply_committed(struct call *c, unsigned status, json_t *body);
 void reply_error(struct call *c, unsigned status, const char *code, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
+/* The same with one more member beside the error; takes it over. */
+void reply_error_more(struct call *c, unsigned status, const char *code, const char *message,
+    const char *key, json_t *more);
 /* errno -> status and code: the one place. */
 void reply_err(struct call *c, const struct err *err);
 /* End the call without a reply of its own (streamed and upgraded ones). The request is handed out.

@@ -1,7 +1,7 @@
 /* Accounts over HTTP. Everybody may see how the cluster is shared. */
 #include "base/clock.h"
 #include "manager/accounts.h"
-#include "manager/api.h"
+#include "manager/api_page.h"
 #include "wire/account.h"
 
 /* With what its users have now and have had. */
@@ -28,14 +28,15 @@ static json_t *account_json(struct manager *m, const struct account *a)
     return o;
 }
 
+static json_t *listed_account(const struct call *c, void *value, void *arg)
+{
+    return account_json(c->m, value);
+}
+
 void api_account_list(struct call *c)
 {
-    json_t *list = json_array(), *body = json_object();
-
-    map_for_each (e, &c->m->accounts)
-        json_array_append_new(list, account_json(c->m, e->value));
-    json_object_set_new(body, "accounts", list);
-    reply_json(c, 200, body);
+    reply_page(c,
+        &(struct page_of){.what = "accounts", .map = &c->m->accounts, .to_json = listed_account});
 }
 
 /* The account of the route, or the answer that there is none. */

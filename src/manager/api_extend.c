@@ -74,17 +74,15 @@ static bool refuse_delay(struct call *c, const struct session *s, uint64_t limit
 {
     struct sched_moved moved[MOVED_MAX];
     struct session longer = *s; /* shallow: to be asked about */
-    json_t *body;
     size_t count;
 
     longer.time_limit_usec = limit;
     count = pass_would_move(c->m, &longer, moved, MOVED_MAX);
     if (count == 0)
         return false;
-    body = api_error_json(
-        "would_delay", "sessions that wait would start later; ask them, or extend with 'force'");
-    json_object_set_new(body, "moved", moved_json(moved, count));
-    reply_json(c, 409, body);
+    reply_error_more(c, 409, "would_delay",
+        "sessions that wait would start later; ask them, or extend with 'force'", "moved",
+        moved_json(moved, count));
     return true;
 }
 

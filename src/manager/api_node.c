@@ -118,7 +118,7 @@ void api_node_drain(struct call *c)
         return;
     if (by && clock_parse(by, &from, NULL) < 0) {
         reply_error(
-            c, 400, "invalid", "'by' must be a time like \"2026-12-24T18:00:00Z\" (RFC 3339)");
+            c, 422, "invalid", "'by' must be a time like \"2026-12-24T18:00:00Z\" (RFC 3339)");
         return;
     }
     n->node.drained = from <= clock_real_usec();

@@ -35,8 +35,7 @@ void api_topology_set(struct call *c)
     const char *text;
     struct err err = ERR_INIT;
 
-    if (call_body_text(c, "text", &text, &err) < 0 ||
-        settings_topology_set(c->m, text, &err) < 0)
+    if (call_body_text(c, "text", &text, &err) < 0 || settings_topology_set(c->m, text, &err) < 0)
         reply_err(c, &err);
     else
         reply_committed(c, 200, topology_json(c->m));

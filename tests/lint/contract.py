@@ -162,7 +162,7 @@ def routes(root, document):
 
 # How the source gives an error: a reply, a row of errno or status -> code, the end of a stream.
 GIVEN = [
-    (r'\breply_error\(\s*[^,]+,\s*(\d{3}),\s*"(\w+)"', None),
+    (r'\breply_error(?:_more)?\(\s*[^,]+,\s*(\d{3}),\s*"(\w+)"', None),
     (r'^\s*\{ -E\w+, (\d{3}), "(\w+)" \},', None),
     (r'^\s*\{ (\d{3}), "(\w+)" \},', None),
     (r'\bstream_(?:fail|error)\(\s*\w+,()\s*"(\w+)"', "websocket"),
@@ -205,7 +205,7 @@ def reasons(root, document):
     written = set(document.at("#/components/schemas/ReasonCode")["enum"]) - {""}
     found = []
     for number, line in lines(read(root, "src/sched/explain.c")):
-        m = re.match(r'\s*\[CODE_\w+\] = "([a-z_]+)",', line)
+        m = re.match(r'\s*\[(?:CODE|LEDGER)_\w+\] = \{?"([a-z_]+)",', line)
         if m and m.group(1) not in written:
             found.append(f"src/sched/explain.c:{number}: the reason '{m.group(1)}' is not in {DOCUMENT}")
     source = "".join(read(root, p) for p in tracked(root, "src/sched/*.c", "src/manager/*.c"))
