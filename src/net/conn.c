@@ -232,6 +232,18 @@ static bool finish_connect(struct conn *c)
     return false;
 }
 
+/* In the client's own language: what it asked for is in our TLS, where nobody can answer it. */
+static void say_use_tls(int fd)
+{
+    static const char answer[] =
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        "Content-Length: 84\r\n\r\n"
+        "{\"error\":{\"code\":\"tls_needed\",\"message\":\"this address speaks TLS only: use "
+        "https\"}}\n";
+
+    (void)!send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static bool shake_hands(struct conn *c)
 {
     struct err err = ERR_INIT;
@@ -244,6 +256,8 @@ static bool shake_hands(struct conn *c)
     if (r == -EAGAIN)
         return false;
     conn_note(c, &err);
+    if (c->accepted && r == -EPROTONOSUPPORT)
+        say_use_tls(c->fd);
     if (c->accepted) /* what is wrong may be on its way to the client: let it arrive */
         shut_our_side(c, false);
     else
@@ -358,9 +372,9 @@ static void ready(uv_poll_t *poll, int status, int events)
     conn_watch(c);
 }
 
-bool conn_cert_name(const struct conn *c, char *name, size_t size)
+bool conn_cert(const struct conn *c, struct cert_info *ret)
 {
-    return c->tls && !c->broken && c->tls->ops->peer_name(c->tls, name, size);
+    return c->tls && !c->broken && c->tls->ops->peer(c->tls, ret);
 }
 
 void conns_close(struct net *net)

@@ -9,6 +9,7 @@
 #ifndef NET_CONN_H
 #define NET_CONN_H
 
+#include "net/cert.h"
 #include "net/internal.h"
 #include "net/sock.h"
 
@@ -57,7 +58,7 @@ const struct conn_peer *conn_peer(const struct conn *c);
 struct net *conn_net(const struct conn *c);
 /* Why it broke, for the owner's closed; NULL when the peer just closed. */
 const char *conn_error(const struct conn *c);
-/* Common name of the verified client certificate; false without one. */
-bool conn_cert_name(const struct conn *c, char *name, size_t size);
+/* The client's certificate, which was checked; false without one. */
+bool conn_cert(const struct conn *c, struct cert_info *ret);
 
 #endif

@@ -37,6 +37,7 @@ int http_new(const struct http_opts *opts, struct http **ret, struct err *err)
     h->ca_path = xstrdup(opts->ca_path);
     h->cert_path = xstrdup(opts->cert_path);
     h->key_path = xstrdup(opts->key_path);
+    h->server_name = xstrdup(opts->server_name);
     h->connect_usec = opts->connect_usec ? opts->connect_usec : CONNECT_USEC;
     h->in = xcalloc(1, HTTP_BUFFER);
     *ret = h;
@@ -56,6 +57,7 @@ void http_free(struct http *h)
     free(h->ca_path);
     free(h->cert_path);
     free(h->key_path);
+    free(h->server_name);
     free(h->in);
     free(h);
 }
@@ -74,7 +76,9 @@ static int make_tls(struct http *h, struct err *err)
     if (h->tls || !h->uri.tls)
         return 0;
     r = tls_load(&ops, err);
-    return r < 0 ? r : ops->config_client(h->uri.host, &files, &h->tls, err);
+    return r < 0
+        ? r
+        : ops->config_client(h->server_name ? h->server_name : h->uri.host, &files, &h->tls, err);
 }
 
 static uint64_t after(uint64_t usec)
@@ -199,6 +203,39 @@ int http_do(struct http *h, struct http_call *call, struct err *err)
         err->code = r;
     }
     return r;
+}
+
+static int look(const struct uri *uri, struct tls_config *config, char **ret_chain, struct err *err)
+{
+    struct http_link link;
+    int r = http_link_open(&link, uri, config, after(CONNECT_USEC), err);
+
+    if (r < 0)
+        return r;
+    *ret_chain = link.tls->ops->peer_chain(link.tls);
+    http_link_close(&link);
+    return 0;
+}
+
+int http_look(const char *url, const char *server_name, char **ret_chain, struct err *err)
+{
+    struct tls_files files = {.unchecked = true};
+    struct tls_config *config = NULL;
+    const struct tls_ops *ops = NULL;
+    struct uri uri;
+    int r = uri_parse_http(url, &uri, err);
+
+    if (r == 0 && !uri.tls)
+        r = err_set(err, -EINVAL, "'%s' does not begin with https://", url);
+    if (r == 0)
+        r = tls_load(&ops, err);
+    if (r == 0)
+        r = ops->config_client(server_name ? server_name : uri.host, &files, &config, err);
+    if (r < 0)
+        return r;
+    r = look(&uri, config, ret_chain, err);
+    ops->config_free(config);
+    return r < 0 ? err_prefix(err, "%s", url) : 0;
 }
 
 char *http_encode(const char *text)

@@ -14,7 +14,8 @@ struct http_opts {
     const char *base_url; /* "http://127.0.0.1:7480"; paths are appended */
     const char *token;    /* bearer token or NULL */
     const char *ca_path, *cert_path, *key_path;
-    uint64_t connect_usec; /* 0: 5 s */
+    const char *server_name; /* what its certificate must be for, instead of the URL's host */
+    uint64_t connect_usec;   /* 0: 5 s */
 };
 
 struct http_call {
@@ -41,6 +42,13 @@ void http_freep(struct http **h);
 /* 0 whenever an answer came, whatever its status; -ECONNREFUSED, -ETIMEDOUT, ... with a text that
  * names the address otherwise. */
 int http_do(struct http *h, struct http_call *call, struct err *err);
+
+/*
+ * Who is there: the certificates (PEM) that the server of an https URL shows. They are not checked,
+ * and nothing is said to it: what is found is to be compared with what is known. server_name: ask
+ * for this name; NULL: the URL's host.
+ */
+int http_look(const char *url, const char *server_name, char **ret_chain, struct err *err);
 
 /* Percent-encode for a path part or query value. Heap. */
 char *http_encode(const char *text);

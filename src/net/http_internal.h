@@ -17,7 +17,7 @@ struct http {
     struct tls_config *tls; /* made with the first connection */
     struct uri uri;
     char *base_url, *prefix, *token;
-    char *ca_path, *cert_path, *key_path;
+    char *ca_path, *cert_path, *key_path, *server_name;
     uint64_t connect_usec;
     char *in; /* HTTP_BUFFER bytes, of which in_len from in_at on are not used yet */
     size_t in_at, in_len;

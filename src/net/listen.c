@@ -157,13 +157,38 @@ static int listener_new(
     return 0;
 }
 
+static int listener_tls(const struct listen_opts *opts, struct tls_config **ret, struct err *err)
+{
+    struct tls_files files = {opts->cert_path, opts->key_path, opts->ca_path};
+    struct tls_named named = {
+        opts->named.name, {opts->named.cert_path, opts->named.key_path, opts->named.ca_path}};
+
+    return tls_server(&files, &named, ret, err);
+}
+
+int server_renew_tls(struct net *net, const struct listen_opts *opts, struct err *err)
+{
+    list_for_each (it, &net->listeners) {
+        struct listener *l = LIST_ENTRY(it, struct listener, link);
+        struct tls_config *tls;
+        int r = l->tls ? listener_tls(opts, &tls, err) : 0;
+
+        if (r < 0)
+            return r;
+        if (!l->tls)
+            continue;
+        tls_config_free(l->tls);
+        l->tls = tls;
+    }
+    return 0;
+}
+
 int server_listen(
     struct net *net, const struct listen_opts *opts, uint16_t *ret_port, struct err *err)
 {
-    struct tls_files files = {opts->cert_path, opts->key_path, opts->ca_path};
     struct tls_config *tls = NULL;
     struct listener *l;
-    int r = opts->cert_path ? tls_server(&files, &tls, err) : 0;
+    int r = opts->cert_path ? listener_tls(opts, &tls, err) : 0;
 
     if (r < 0)
         return r;

@@ -145,8 +145,7 @@ static void start_request(struct server_conn *sc, size_t len)
     server_in_drop(sc, len);
     sc->scanned = 0;
     sc->body_mark = 0;
-    if (!conn_cert_name(sc->conn, rq->cert_name, sizeof(rq->cert_name)))
-        rq->cert_name[0] = '\0';
+    rq->has_cert = conn_cert(sc->conn, &rq->cert);
     net_timer_stop(&sc->deadline);
     sc->handler.fn(rq, sc->handler.arg);
 }
@@ -373,9 +372,9 @@ uint16_t request_local_port(const struct request *rq)
     return conn_peer(rq->sc->conn)->local_port;
 }
 
-const char *request_cert_name(const struct request *rq)
+const struct cert_info *request_cert(const struct request *rq)
 {
-    return rq->cert_name[0] ? rq->cert_name : NULL;
+    return rq->has_cert ? &rq->cert : NULL;
 }
 
 bool request_wants_upgrade(const struct request *rq)

@@ -8,6 +8,7 @@
 #ifndef NET_SERVER_H
 #define NET_SERVER_H
 
+#include "net/cert.h"
 #include "net/net.h"
 #include "net/ws.h"
 
@@ -20,6 +21,10 @@ struct listen_opts {
     uint16_t port;    /* 0: any free one */
     /* TLS when cert_path is set; ca_path: ask for and check client certificates (optional ones). */
     const char *cert_path, *key_path, *ca_path;
+    /* The same once more, for clients that ask for this name (SNI); NULL: all see the above. */
+    struct {
+        const char *name, *cert_path, *key_path, *ca_path;
+    } named;
     request_fn fn;
     void *arg;
 };
@@ -28,6 +33,9 @@ struct listen_opts {
  * SO_REUSEADDR is set, SO_REUSEPORT is not. */
 int server_listen(
     struct net *net, const struct listen_opts *opts, uint16_t *ret_port, struct err *err);
+/* From now on all listeners with TLS have these certificates (the files of opts, read anew);
+ * connections that stand go on. On errors all is as before. */
+int server_renew_tls(struct net *net, const struct listen_opts *opts, struct err *err);
 
 /* What was asked. Borrowed; valid as long as the request. */
 const char *request_method(const struct request *rq); /* "GET" */
@@ -42,9 +50,9 @@ const char *request_header(const struct request *rq, const char *name); /* lower
                                                            user-agent, range, accept */
 const char *request_peer(const struct request *rq);                     /* "10.9.0.1" */
 uint16_t request_local_port(const struct request *rq);
-const char *request_cert_name(const struct request *rq); /* common name of the client certificate,
-                                                           which was checked; NULL without one */
-bool request_wants_upgrade(const struct request *rq);    /* a WebSocket handshake */
+const struct cert_info *request_cert(const struct request *rq); /* the client's certificate, which
+                                                                was checked; NULL without one */
+bool request_wants_upgrade(const struct request *rq);           /* a WebSocket handshake */
 
 void request_set_data(struct request *rq, void *data);
 void *request_data(const struct request *rq);

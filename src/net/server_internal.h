@@ -44,8 +44,9 @@ struct request {
     char *text; /* the head, cut up */
     struct http1_head head;
     const char *path, *query;
-    struct map params; /* decoded values of the query that were asked for */
-    char cert_name[128];
+    struct map params;     /* decoded values of the query that were asked for */
+    struct cert_info cert; /* of the client */
+    bool has_cert;
     void *data;
     void (*gone)(struct request *rq, void *arg);
     void *gone_arg;

@@ -20,12 +20,13 @@ void tls_config_free(struct tls_config *config)
         config->ops->config_free(config);
 }
 
-int tls_server(const struct tls_files *files, struct tls_config **ret, struct err *err)
+int tls_server(const struct tls_files *files, const struct tls_named *named,
+    struct tls_config **ret, struct err *err)
 {
     const struct tls_ops *ops;
     int r = tls_load(&ops, err);
 
-    return r < 0 ? r : ops->config_server(files, ret, err);
+    return r < 0 ? r : ops->config_server(files, named, ret, err);
 }
 
 /* A file that was replaced has another identity. */

@@ -7,10 +7,12 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "net/tls_module.h"
 
 struct stream {
     struct tls tls;
+    struct tls_settings *settings;
     SSL *ssl;
     int fd;
     int sys; /* errno of the socket that broke */
@@ -77,6 +79,7 @@ void stream_free(struct tls *tls)
     if (!s)
         return;
     SSL_free(s->ssl);
+    settings_unref(&s->settings->config);
     free(s);
 }
 
@@ -89,6 +92,8 @@ struct tls *stream_open(struct tls_config *config, int fd)
 
     pthread_once(&once, make_method);
     s->tls.ops = config->ops;
+    s->settings = settings;
+    settings->refs++;
     s->fd = fd;
     s->ssl = SSL_new(settings->ctx);
     bio = BIO_new(method);
@@ -114,23 +119,45 @@ static const char *reason_text(unsigned long code)
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_HTTP_REQUEST:
         return "the other side does not speak TLS here";
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+        return "the other side says that our certificate has run out, or its clock or ours is "
+               "wrong";
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+        return "the other side does not accept our certificate, or its authority";
     default:
         return reason ? reason : "the connection failed";
     }
+}
+
+/* A certificate outside its time is as likely a clock that is wrong. */
+static const char *clock_text(long verify, char text[64])
+{
+    char now[CLOCK_TEXT_MAX];
+
+    text[0] = '\0';
+    if (verify == X509_V_ERR_CERT_NOT_YET_VALID || verify == X509_V_ERR_CERT_HAS_EXPIRED)
+        snprintf(text, 64, "; is it %.16sZ? That is this machine's clock",
+            clock_format(clock_real_usec(), now));
+    return text;
 }
 
 static int explain(struct stream *s, struct err *err)
 {
     unsigned long code = ERR_peek_last_error();
     long verify = SSL_get_verify_result(s->ssl);
+    char clock[64];
 
+    if (ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST)
+        return err_set(err, -EPROTONOSUPPORT, "TLS: %s", reason_text(code));
     if (s->sys)
         return err_sys(err, -s->sys, "TLS");
     if (s->eof)
         return err_set(err, -ECONNRESET, "TLS: the other side closed the connection");
-    if (verify != X509_V_OK)
-        return err_set(err, -EPERM, "the certificate of the other side is not accepted: %s",
-            X509_verify_cert_error_string(verify));
+    if (verify != X509_V_OK && !s->settings->unchecked)
+        return err_set(err, -EPERM, "the certificate of the other side is not accepted: %s%s",
+            X509_verify_cert_error_string(verify), clock_text(verify, clock));
     return err_set(err, -EPERM, "TLS: %s", reason_text(code));
 }
 
@@ -231,14 +258,21 @@ void stream_say_end(struct tls *tls)
     ERR_clear_error();
 }
 
-bool stream_peer_name(const struct tls *tls, char *name, size_t size)
+bool stream_peer(const struct tls *tls, struct cert_info *ret)
 {
     X509 *cert = SSL_get1_peer_certificate(stream_of(tls)->ssl);
-    int n = -1;
+    bool known = cert && cert_info_of(cert, ret);
 
-    if (cert)
-        n = X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, name, (int)size);
     X509_free(cert);
-    /* A name with a NUL inside, or one that was cut, is no name. */
-    return n > 0 && (size_t)n < size - 1 && strlen(name) == (size_t)n;
+    return known;
+}
+
+char *stream_peer_chain(const struct tls *tls)
+{
+    STACK_OF(X509) *chain = SSL_get_peer_cert_chain(stream_of(tls)->ssl);
+    char *text = NULL;
+
+    for (int i = 0; i < sk_X509_num(chain); i++) /* -1 of none */
+        text = cert_append(text, sk_X509_value(chain, i));
+    return text ? text : xstrdup("");
 }

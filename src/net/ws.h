@@ -41,7 +41,8 @@ struct ws_connect_opts {
     const char *token; /* sent as "Authorization: Bearer ..."; may be NULL */
     /* wss: CA file to trust (NULL: the system's), and the client's certificate. */
     const char *ca_path, *cert_path, *key_path;
-    uint64_t timeout_usec; /* to connect and shake hands; 0: 10 s */
+    const char *server_name; /* what its certificate must be for, instead of the URL's host */
+    uint64_t timeout_usec;   /* to connect and shake hands; 0: 10 s */
 };
 
 /* Never fails at once but for a malformed URL (-EINVAL): what goes wrong later comes as closed. */

@@ -338,7 +338,9 @@ int ws_connect(struct net *net, const struct ws_connect_opts *opts, const struct
         return err_set(err, -EINVAL, "the token has characters that no header can carry");
     if (strlen(uri.path) + strlen(opts->token ? opts->token : "") > REQUEST_MAX / 2)
         return err_set(err, -EINVAL, "the WebSocket URL or the token is too long");
-    r = uri.tls ? tls_client(net, uri.host, &files, &tls, err) : 0;
+    r = uri.tls
+        ? tls_client(net, opts->server_name ? opts->server_name : uri.host, &files, &tls, err)
+        : 0;
     if (r < 0)
         return r;
     k = client_new(net, opts, &uri, tls);

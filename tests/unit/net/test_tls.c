@@ -49,11 +49,12 @@ static void on_body(struct request *rq, const char *body, size_t len, void *arg)
 static void handle(struct request *rq, void *arg)
 {
     struct server *s = arg;
-    const char *cert = request_cert_name(rq), *type = request_header(rq, "content-type");
+    const struct cert_info *cert = request_cert(rq);
+    const char *type = request_header(rq, "content-type");
     const char *key = request_header(rq, "idempotency-key");
 
     s->requests++;
-    snprintf(s->cert_name, sizeof(s->cert_name), "%s", cert ? cert : "");
+    snprintf(s->cert_name, sizeof(s->cert_name), "%s", cert ? cert->name : "");
     snprintf(s->method, sizeof(s->method), "%s", request_method(rq));
     snprintf(s->type, sizeof(s->type), "%s", type ? type : "");
     snprintf(s->key, sizeof(s->key), "%s", key ? key : "");
@@ -661,9 +662,10 @@ static void tls_to_a_plain_port_says_so(void **state)
     without(&s);
 }
 
-static void plain_http_to_a_tls_port_comes_to_an_end(void **state)
+static void plain_http_to_a_tls_port_is_told_so(void **state)
 {
-    struct http_call call = {0};
+    _cleanup_(buf_done) struct buf out = BUF_INIT(4096);
+    struct http_call call = {.out = &out};
     struct err err = ERR_INIT;
     struct http *http;
     struct server s;
@@ -673,8 +675,11 @@ static void plain_http_to_a_tls_port_comes_to_an_end(void **state)
 
     with_tls(&s, NULL);
     http = client(&s, "http", "localhost", NULL, NULL, NULL);
-    assert_true(get(&s, http, "/", &call, &err) < 0);
-    assert_int_equal(call.status, 0);
+    assert_ok(get(&s, http, "/", &call, &err), &err);
+    assert_int_equal(call.status, 400);
+    assert_string_equal(out.data,
+        "{\"error\":{\"code\":\"tls_needed\",\"message\":\"this address speaks TLS only: use "
+        "https\"}}\n");
     http_free(http);
     memset(&d, 0, sizeof(d));
     url = xasprintf("ws://127.0.0.1:%u/", s.f.port);
@@ -726,7 +731,8 @@ static void a_client_learns_why_its_certificate_was_not_taken(void **state)
     http_free(http);
     dial(&s, &d, "127.0.0.1", certs.ca, certs.other_cert, certs.other_key);
     until(&s, &d.closed, 1, 5000);
-    if (!strstr(err.text, "alert") || !strstr(d.text, "alert"))
+    if (!strstr(err.text, "does not accept our certificate") ||
+        !strstr(d.text, "does not accept our certificate"))
         fail_msg("'%s' and '%s'", err.text, d.text);
     without(&s);
 }
@@ -750,6 +756,107 @@ static void a_large_body_goes_up_over_tls(void **state)
         assert_memory_equal(s.body, large, 8 << 20);
     }
     http_free(http);
+    without(&s);
+}
+
+/* One port, two faces: people see one certificate, and who asks for a name the other, and is asked
+ * for its own. */
+static void who_asks_for_the_name_sees_the_other_certificate(void **state)
+{
+    _cleanup_free_ char *url = NULL;
+    struct http_call call = {0};
+    struct err err = ERR_INIT;
+    struct http_opts inner = {.ca_path = certs.ca,
+        .cert_path = certs.client_cert,
+        .key_path = certs.client_key,
+        .server_name = "localhost"};
+    struct listen_opts opts = {.host = "127.0.0.1",
+        .cert_path = certs.other_cert,
+        .key_path = certs.other_key,
+        .named = {"localhost", certs.cert, certs.key, certs.ca}};
+    struct http *http;
+    struct server s = {0};
+
+    fixture_begin(&s.f, NULL, NULL, NULL);
+    opts.fn = handle;
+    opts.arg = &s;
+    assert_ok(server_listen(s.f.net, &opts, &s.f.port, &err), &err);
+    inner.base_url = url = xasprintf("https://127.0.0.1:%u", s.f.port);
+    assert_ok(http_new(&inner, &http, &err), &err);
+    assert_ok(get(&s, http, "/", &call, &err), &err);
+    assert_string_equal(s.cert_name, "node-7");
+    http_free(http);
+    http = client(&s, "https", "127.0.0.1", certs.ca, certs.client_cert, certs.client_key);
+    assert_int_equal(get(&s, http, "/", &call, &err), -EPERM);
+    http_free(http);
+    assert_int_equal(s.requests, 1);
+    without(&s);
+}
+
+struct look {
+    char *url, *chain;
+    struct err err;
+    int result;
+    bool done;
+};
+
+static void *look(void *arg)
+{
+    struct look *k = arg;
+
+    k->result = http_look(k->url, NULL, &k->chain, &k->err);
+    __atomic_store_n(&k->done, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void certificates_can_be_looked_at_before_anything_is_said(void **state)
+{
+    _cleanup_free_ char *own = NULL;
+    struct cert_info info, want;
+    struct look k = {0};
+    struct server s;
+    pthread_t thread;
+
+    with_tls(&s, certs.ca);
+    k.url = xasprintf("https://127.0.0.1:%u", s.f.port);
+    assert_int_equal(pthread_create(&thread, NULL, look, &k), 0);
+    while (!__atomic_load_n(&k.done, __ATOMIC_ACQUIRE))
+        turn_for(&s.f, 0);
+    pthread_join(thread, NULL);
+    assert_ok(k.result, &k.err);
+    assert_ok(fs_read(certs.cert, 65536, &own, NULL, &k.err), &k.err);
+    assert_ok(cert_read(k.chain, &info, &k.err), &k.err);
+    assert_ok(cert_read(own, &want, &k.err), &k.err);
+    assert_string_equal(info.fingerprint, want.fingerprint);
+    assert_int_equal(s.requests, 0);
+    assert_int_equal(http_look("http://127.0.0.1:1", NULL, &own, &k.err), -EINVAL);
+    free(k.url);
+    free(k.chain);
+    without(&s);
+}
+
+static void new_certificates_are_shown_to_new_connections_only(void **state)
+{
+    struct http_call call = {0};
+    struct err err = ERR_INIT;
+    struct listen_opts next = {.cert_path = certs.other_cert, .key_path = certs.other_key};
+    struct listen_opts broken = {.cert_path = certs.other_cert, .key_path = certs.key};
+    struct http *old, *fresh;
+    struct server s;
+
+    with_tls(&s, NULL);
+    old = client(&s, "https", "localhost", certs.ca, NULL, NULL);
+    assert_ok(get(&s, old, "/", &call, &err), &err);
+    assert_int_equal(server_renew_tls(s.f.net, &broken, &err), -EINVAL);
+    fresh = client(&s, "https", "localhost", certs.ca, NULL, NULL);
+    assert_ok(get(&s, fresh, "/", &call, &err), &err);
+    http_free(fresh);
+    assert_ok(server_renew_tls(s.f.net, &next, &err), &err);
+    assert_ok(get(&s, old, "/", &call, &err), &err); /* on its old connection: a new one fails */
+    fresh = client(&s, "https", "localhost", certs.ca, NULL, NULL);
+    assert_int_equal(get(&s, fresh, "/", &call, &err), -EPERM);
+    http_free(fresh);
+    http_free(old);
     without(&s);
 }
 
@@ -785,7 +892,10 @@ int main(void)
         cmocka_unit_test(a_quiet_tls_connection_is_not_cut_by_the_library_below),
         cmocka_unit_test(bad_certificate_files_are_named),
         cmocka_unit_test(tls_to_a_plain_port_says_so),
-        cmocka_unit_test(plain_http_to_a_tls_port_comes_to_an_end),
+        cmocka_unit_test(plain_http_to_a_tls_port_is_told_so),
+        cmocka_unit_test(who_asks_for_the_name_sees_the_other_certificate),
+        cmocka_unit_test(certificates_can_be_looked_at_before_anything_is_said),
+        cmocka_unit_test(new_certificates_are_shown_to_new_connections_only),
         cmocka_unit_test(what_is_wrong_with_a_certificate_is_said),
         cmocka_unit_test(a_client_learns_why_its_certificate_was_not_taken),
         cmocka_unit_test(a_large_body_goes_up_over_tls),
