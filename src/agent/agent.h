@@ -10,6 +10,7 @@
 #include "agent/config.h"
 #include "agent/ct/gpu.h"
 #include "agent/ct/runtime.h"
+#include "agent/identity.h"
 #include "agent/net/edge.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -34,6 +35,7 @@ struct agent {
 
     struct map sessions; /* id -> struct sess */
     struct link *link;
+    struct identity identity;
     uint64_t contact_usec; /* monotonic; the last word of a manager */
     uint64_t heartbeat_usec;
     bool fenced;

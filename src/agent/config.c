@@ -3,10 +3,12 @@
 
 #include <arpa/inet.h>
 
+#include "agent/identity.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/strv.h"
 #include "model/resources.h"
+#include "net/uri.h"
 
 #define O(member) offsetof(struct agent_config, member)
 
@@ -64,12 +66,15 @@ static int check_tag(const char *value, struct err *err)
 /* clang-format off */
 const struct opt agent_options[] = {
     { "config", OPT_STR, O(config_path), NULL, "PATH", "read options from this YAML file", 'c', true },
-    { "name", OPT_STR, O(name), NULL, "NAME", "name of this node (the host's name if unset)", 'n',
+    { "name", OPT_STR, O(name), NULL, "NAME", "name of this node (that by which it joined, or the host's, if unset)", 'n',
       false, check_name },
-    { "manager", OPT_STRV, O(manager), "http://127.0.0.1:7480", "URL",
-      "address of a manager; several are tried in turn", 'm' },
+    { "manager", OPT_STRV, O(manager), NULL, "URL",
+      "address of a manager; several are tried in turn (where it joined, or http://127.0.0.1:7480, if "
+      "unset)", 'm' },
     { "token_file", OPT_STR, O(token_file), "/etc/muster/agent.token", "PATH",
-      "file with the token that lets this agent join", 0, false, check_absolute },
+      "file with the agents' token, for a manager on this machine", 0, false, check_absolute },
+    { "tls.off", OPT_BOOL, O(tls_off), NULL, NULL,
+      "let managers on other machines be http://: tokens and data can be read on the network" },
     { "state_dir", OPT_STR, O(state_dir), "/var/lib/muster/agent", "DIR",
       "what survives a reboot: logs, writable layers, blobs", 0, false, check_absolute },
     { "run_dir", OPT_STR, O(run_dir), "/run/muster", "DIR", "what does not", 0, false,
@@ -79,8 +84,9 @@ const struct opt agent_options[] = {
       check_absolute },
     { "guest_dir", OPT_STR, O(guest_dir), "/usr/lib/muster/guest", "DIR",
       "what containers see as /opt/muster", 0, false, check_absolute },
-    { "addr.mgmt", OPT_STR, O(addr_mgmt), "127.0.0.1", "IP", "this node's management address", 0,
-      false, check_address },
+    { "addr.mgmt", OPT_STR, O(addr_mgmt), NULL, "IP",
+      "this node's management address (from where it joined, or 127.0.0.1, if unset)", 0, false,
+      check_address },
     { "addr.fabric", OPT_STR, O(addr_fabric), NULL, "IP",
       "address for traffic between containers (addr.mgmt if unset)", 0, false, check_address },
     { "cpus", OPT_STR, O(cpus), NULL, "N", "CPUs to give to sessions (all if unset)", 0, false,
@@ -122,6 +128,77 @@ static void default_name(struct agent_config *c)
     c->name = xstrdup(host[0] ? host : "node");
 }
 
+bool agent_config_uses_tls(const struct agent_config *c)
+{
+    strv_for_each (url, c->manager)
+        if (str_starts(*url, "https://"))
+            return true;
+    return false;
+}
+
+/* A certificate is for one name: another one here would be refused by the manager. */
+static int check_joined_name(const struct agent_config *c, const struct joined *j, struct err *err)
+{
+    if (!c->name || !j->node || str_eq(c->name, j->node) || !agent_config_uses_tls(c))
+        return 0;
+    return err_set(err, -EINVAL,
+        "'name' is '%s', but this machine joined as '%s'; remove 'name', or join again: 'muster "
+        "node "
+        "add %s'",
+        c->name, j->node, c->name);
+}
+
+/* What is not configured is as it was when the machine joined. */
+static int fill_joined(struct agent_config *c, struct err *err)
+{
+    struct joined j = {0};
+    int r = joined_read(c->state_dir, &j, err);
+
+    if (r < 0 && r != -ENOENT)
+        return r;
+    if (!c->manager)
+        c->manager = TAKE_PTR(j.manager);
+    if (!c->manager)
+        strv_push(&c->manager, "http://127.0.0.1:7480");
+    r = check_joined_name(c, &j, err);
+    if (!c->addr_mgmt && agent_config_uses_tls(c))
+        c->addr_mgmt = TAKE_PTR(j.addr_mgmt);
+    if (!c->addr_mgmt)
+        c->addr_mgmt = xstrdup("127.0.0.1");
+    if (!c->name && agent_config_uses_tls(c))
+        c->name = TAKE_PTR(j.node);
+    if (!c->name)
+        default_name(c);
+    joined_done(&j);
+    return r;
+}
+
+static bool is_here(const char *host)
+{
+    struct in_addr four;
+
+    if (inet_pton(AF_INET, host, &four) == 1)
+        return ntohl(four.s_addr) >> 24 == 127;
+    return str_eq(host, "localhost") || str_eq(host, "::1");
+}
+
+static int check_managers(const struct agent_config *c, struct err *err)
+{
+    strv_for_each (url, c->manager) {
+        struct uri uri;
+        int r = uri_parse_http(*url, &uri, err);
+        if (r < 0)
+            return err_prefix(err, "'manager'");
+        if (!uri.tls && !is_here(uri.host) && !c->tls_off)
+            return err_set(err, -EINVAL,
+                "'manager' is '%s', which others on the network could read and change: use https "
+                "and "
+                "join ('muster node add' says how), or set 'tls.off'",
+                *url);
+    }
+    return 0;
+}
+
 int agent_config_read(struct agent_config *c, int argc, char **argv, struct err *err)
 {
     int rest, r;
@@ -133,8 +210,11 @@ int agent_config_read(struct agent_config *c, int argc, char **argv, struct err 
         return r;
     if (rest < argc)
         return err_set(err, -EINVAL, "unexpected argument '%s'; see --help", argv[rest]);
-    if (!c->name)
-        default_name(c);
+    r = fill_joined(c, err);
+    if (r == 0)
+        r = check_managers(c, err);
+    if (r < 0)
+        return r;
     if (!c->blobs_dir)
         c->blobs_dir = xasprintf("%s/blobs", c->state_dir);
     if (!c->addr_fabric)

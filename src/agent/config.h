@@ -11,6 +11,7 @@ struct agent_config {
     char **manager; /* URLs */
     char *token_file;
     char *state_dir, *run_dir, *blobs_dir, *guest_dir;
+    bool tls_off; /* a manager elsewhere may be reached by plain HTTP */
     char *addr_mgmt, *addr_fabric;
     char *cpus; /* declared capacity; what the machine has if unset */
     uint64_t mem, mem_reserved;
@@ -24,7 +25,10 @@ struct agent_config {
 
 extern const struct opt agent_options[];
 
+/* Read line, file and what the machine joined with, and check what must agree. */
 int agent_config_read(struct agent_config *c, int argc, char **argv, struct err *err);
+/* Is a manager reached by https? */
+bool agent_config_uses_tls(const struct agent_config *c);
 void agent_config_done(struct agent_config *c);
 
 #endif

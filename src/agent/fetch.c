@@ -62,15 +62,6 @@ static int check_digest(int fd, const char *digest, struct err *err)
     return 0;
 }
 
-static int read_token(const struct agent *ag, char **ret, struct err *err)
-{
-    int r = fs_read(ag->config.token_file, 4096, ret, NULL, err);
-
-    if (r == 0)
-        (*ret)[strcspn(*ret, "\r\n")] = '\0';
-    return r;
-}
-
 static int download(const struct agent *ag, const struct assigned_layer *layer, int fd,
     atomic_bool *cancel, struct err *err)
 {
@@ -87,7 +78,8 @@ static int download(const struct agent *ag, const struct assigned_layer *layer, 
         .timeout_usec = UINT64_MAX,
         .on_data = fetch_data,
         .arg = &f};
-    int r = read_token(ag, &token, err);
+    struct http_opts opts = {.base_url = ag->config.manager[0]};
+    int r = identity_for_http(ag, &opts, &token, err);
 
     if (r < 0)
         return r;
@@ -97,8 +89,7 @@ static int download(const struct agent *ag, const struct assigned_layer *layer, 
         st.st_size = 0;
     f.left = layer->size - (uint64_t)st.st_size;
     snprintf(range, sizeof(range), "Range: bytes=%lld-", (long long)st.st_size);
-    r = http_new(
-        &(struct http_opts){.base_url = ag->config.manager[0], .token = token}, &http, err);
+    r = http_new(&opts, &http, err);
     if (r == 0)
         r = http_do(http, &call, err);
     if (r == 0 && call.status != 200 && call.status != 206)

@@ -27,22 +27,22 @@ struct link {
     uint64_t pause_usec, dial_at_usec, heard_usec;
 };
 
-int link_token(const struct agent *ag, char **ret, struct err *err)
+const char *link_manager(const struct agent *ag)
 {
-    int r = fs_read(ag->config.token_file, 4096, ret, NULL, err);
-
-    if (r == 0)
-        (*ret)[strcspn(*ret, "\r\n")] = '\0';
-    return r;
+    return ag->config.manager[ag->link->manager];
 }
 
-char *link_url(const struct agent *ag, const char *path)
+int link_connect(struct agent *ag, const char *path, const struct ws_events *events, void *arg,
+    struct ws **ret, struct err *err)
 {
-    const char *base = ag->config.manager[ag->link->manager];
-    bool tls = str_starts(base, "https://");
+    const char *base = link_manager(ag), *rest = strstr(base, "://") + 3; /* config.c checked it */
+    _cleanup_free_ char *token = NULL;
+    _cleanup_free_ char *url = xasprintf("%s://%.*s%s", str_starts(base, "https:") ? "wss" : "ws",
+        (int)strcspn(rest, "/"), rest, path);
+    struct ws_connect_opts opts = {.url = url};
+    int r = identity_for_ws(ag, &opts, &token, err);
 
-    base = strstr(base, "://") ? strstr(base, "://") + 3 : base;
-    return xasprintf("%s://%.*s%s", tls ? "wss" : "ws", (int)strcspn(base, "/"), base, path);
+    return r < 0 ? r : ws_connect(ag->net, &opts, events, arg, ret, err);
 }
 
 /* --- what is known of the manager --------------------------------------------------------- */
@@ -336,9 +336,12 @@ static void on_closed(struct ws *ws, unsigned code, unsigned status, const char 
 
     if (!l) /* link_stop was called */
         return;
+    if (status == 401 || status == 403)
+        text = "it does not take this node: it was removed, or its certificate revoked; join again "
+               "('muster node add'), or see the agents' token";
     if (l->open || l->pause_usec == PAUSE_FIRST_USEC)
-        log_warning("no link to the manager at %s (%u%s%s); trying again",
-            ag->config.manager[l->manager], status ? status : code, text[0] ? ": " : "", text);
+        log_warning("no link to the manager at %s (%u%s%s); trying again", link_manager(ag),
+            status ? status : code, text[0] ? ": " : "", text);
     l->ws = NULL;
     l->open = l->welcomed = false;
     l->dial_at_usec = clock_mono_usec() + l->pause_usec;
@@ -355,16 +358,11 @@ static const struct ws_events link_events = {
 static void dial(struct agent *ag)
 {
     struct link *l = ag->link;
-    _cleanup_free_ char *url = link_url(ag, "/v1/agent/link"), *token = NULL;
     struct err err = ERR_INIT;
-    struct ws_connect_opts opts = {.url = url};
 
     l->dial_at_usec = 0;
-    if (link_token(ag, &token, &err) == 0) {
-        opts.token = token;
-        if (ws_connect(ag->net, &opts, &link_events, ag, &l->ws, &err) == 0)
-            return;
-    }
+    if (link_connect(ag, "/v1/agent/link", &link_events, ag, &l->ws, &err) == 0)
+        return;
     log_err("%s", err_text(&err));
     l->ws = NULL;
     l->dial_at_usec = clock_mono_usec() + PAUSE_MAX_USEC;

@@ -17,8 +17,10 @@ void link_tick(struct agent *ag, uint64_t now_usec);
 
 /* stream.c: dial for a stream that the manager asked for. order is copied. */
 void stream_open(struct agent *ag, const struct link_stream *order);
-/* The manager's base URL in use, and the token; heap. */
-char *link_url(const struct agent *ag, const char *path);
-int link_token(const struct agent *ag, char **ret, struct err *err);
+/* The manager's address in use. */
+const char *link_manager(const struct agent *ag);
+/* Dial a path of it, as this node. */
+int link_connect(struct agent *ag, const char *path, const struct ws_events *events, void *arg,
+    struct ws **ret, struct err *err);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "agent/ct/mountns.h"
 #include "agent/ct/rundir.h"
+#include "agent/join.h"
 #include "agent/link.h"
 #include "agent/sess.h"
 #include "base/clock.h"
@@ -167,6 +168,7 @@ static void on_tick(uv_timer_t *t)
     give_memory_back(ag);
     sess_tick(ag, clock_mono_usec());
     link_tick(ag, clock_mono_usec());
+    identity_tick(ag, clock_real_usec());
     n++;
     if (n % REPAIR_TICKS == 0)
         repair(ag);
@@ -231,7 +233,9 @@ static int start(struct agent *ag, struct err *err)
 
     if (access(ag->rt.shim, X_OK) < 0)
         return err_sys(err, -errno, "cannot run '%s', a part of muster-agent", ag->rt.shim);
-    r = mountns_usable(err);
+    r = identity_open(ag, err);
+    if (r == 0)
+        r = mountns_usable(err);
     if (r == 0)
         r = runtime_open(&ag->rt, err);
     if (r == 0)
@@ -251,8 +255,10 @@ static int start(struct agent *ag, struct err *err)
 
 static void print_help(void)
 {
-    printf("Usage: muster-agent [OPTION]...\n\n"
-           "The agent of a Muster node: runs the containers of sessions.\n\nOptions:\n");
+    printf("Usage: muster-agent [OPTION]...\n"
+           "       muster-agent join URL --token TOKEN --ca FINGERPRINT [OPTION]...\n\n"
+           "The agent of a Muster node: runs the containers of sessions. 'join' makes this machine a\n"
+           "node first: 'muster node add' prints the line.\n\nOptions:\n");
     opt_print_help(agent_options, stdout);
 }
 
@@ -265,6 +271,8 @@ int main(int argc, char **argv)
     int r;
 
     log_setup("muster-agent", level, LOG_FORMAT_AUTO);
+    if (argc > 1 && str_eq(argv[1], "join"))
+        return join_main(argc - 1, argv + 1);
     r = agent_config_read(&ag.config, argc, argv, &err);
     if (r < 0) {
         fprintf(stderr, "muster-agent: %s\n", err_text(&err));

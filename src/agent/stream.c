@@ -77,11 +77,8 @@ void stream_open(struct agent *ag, const struct link_stream *order)
     static const struct stream_kind_ops *const kinds[] = {
         [STREAM_EXEC] = &exec_ops, [STREAM_LOG] = &log_ops, [STREAM_TCP] = &tcp_ops};
     struct stream *st = xnew(struct stream);
-    _cleanup_free_ char *token = NULL, *url = NULL;
     char path[80];
     struct err err = ERR_INIT;
-    struct ws_connect_opts opts = {0};
-    int r;
 
     st->agent = ag;
     st->ops = kinds[order->kind];
@@ -89,12 +86,7 @@ void stream_open(struct agent *ag, const struct link_stream *order)
     st->order.command = strv_copy(order->command);
     st->order.env = strv_copy(order->env);
     snprintf(path, sizeof(path), "/v1/agent/streams/%s", order->id);
-    opts.url = url = link_url(ag, path);
-    r = link_token(ag, &token, &err);
-    opts.token = token;
-    if (r == 0)
-        r = ws_connect(ag->net, &opts, &stream_events, st, &st->ws, &err);
-    if (r < 0) {
+    if (link_connect(ag, path, &stream_events, st, &st->ws, &err) < 0) {
         log_warning("stream %s: %s", order->id, err_text(&err));
         st->ws = NULL;
         stream_done(st);

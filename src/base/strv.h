@@ -21,6 +21,6 @@ char **strv_split(const char *s, char sep);
 const char *strv_env_get(char *const *env, const char *key);
 void strv_env_set(char ***env, const char *key, const char *value);
 
-#define strv_for_each(s, v) for (__typeof__(&(v)[0]) s = (v); s && *s; s++)
+#define strv_for_each(s, v) for (__typeof__((v)[0]) *s = (v); s && *s; s++)
 
 #endif

@@ -11,7 +11,8 @@
  * Without virtual nodes the one agent runs in the machine's own network. With N of them each has a
  * network namespace TAG-nK with two links: mgmt, on the bridge TAG-mg on which the machine has an
  * address (musterd listens there, and the way out of sessions leads over it), and fab, on the
- * bridge TAG-fb on which it has none.
+ * bridge TAG-fb on which it has none. Virtual nodes join, and speak TLS with musterd; an agent in
+ * the machine's own network speaks to it on loopback.
  */
 #ifndef CLI_CLUSTER_H
 #define CLI_CLUSTER_H
@@ -96,8 +97,15 @@ int cluster_netns(const struct cluster_node *n, struct err *err);
 bool daemon_runs(const struct cluster *c, const struct daemon *d);
 /* Start it unless it runs; started says whether. */
 int cluster_start_manager(struct cluster *c, bool *ret_started, struct err *err);
-int cluster_start_agent(
-    struct cluster *c, struct cluster_node *n, bool *ret_started, struct err *err);
+/* admin: for a token, if the node has to join first. */
+int cluster_start_agent(struct cluster *c, struct cluster_node *n, struct cli *admin,
+    bool *ret_started, struct err *err);
+/* Unless it has joined already, or speaks to the manager on loopback. */
+int cluster_join(
+    const struct cluster *c, const struct cluster_node *n, struct cli *admin, struct err *err);
+/* How the node's agent reaches the manager, and its state folder; heap. */
+char *cluster_manager_url(const struct cluster *c, const struct cluster_node *n);
+char *cluster_node_state(const struct cluster *c, const struct cluster_node *n);
 /* SIGTERM, after a while SIGKILL; returns when it is gone. */
 void daemon_stop(const struct cluster *c, struct daemon *d);
 /* SIGTERM only, so that several end together. */

@@ -196,19 +196,34 @@ int cluster_start_manager(struct cluster *c, bool *ret_started, struct err *err)
     return start(c, "musterd", words, 0, &c->manager, err);
 }
 
+char *cluster_manager_url(const struct cluster *c, const struct cluster_node *n)
+{
+    char address[16];
+
+    if (!n->netns[0])
+        return xasprintf("http://127.0.0.1:%u", c->port);
+    cluster_address(c, CLUSTER_MGMT, 1, address);
+    return xasprintf("https://%s:%u", address, c->port);
+}
+
+char *cluster_node_state(const struct cluster *c, const struct cluster_node *n)
+{
+    return xasprintf("%s/nodes/%s/state", c->dir, n->name);
+}
+
 static char **agent_words(
     const struct cluster *c, const struct cluster_node *n, const char *program, const char *guest)
 {
-    char manager[16] = "127.0.0.1", **words = NULL;
+    _cleanup_free_ char *manager = cluster_manager_url(c, n), *state = cluster_node_state(c, n);
+    char **words = NULL;
 
-    if (n->netns[0])
-        cluster_address(c, CLUSTER_MGMT, 1, manager);
     strv_push(&words, program);
     push_option(&words, "name", n->name);
     push_option(&words, "tag", n->tag);
-    strv_pushf(&words, "--manager=http://%s:%u", manager, c->port);
-    strv_pushf(&words, "--token-file=%s/agent.token", c->dir);
-    strv_pushf(&words, "--state-dir=%s/nodes/%s/state", c->dir, n->name);
+    push_option(&words, "manager", manager);
+    if (!n->netns[0])
+        strv_pushf(&words, "--token-file=%s/agent.token", c->dir);
+    push_option(&words, "state-dir", state);
     strv_pushf(&words, "--run-dir=%s/nodes/%s/run", c->dir, n->name);
     strv_pushf(&words, "--blobs-dir=%s/blobs", c->dir);
     push_option(&words, "guest-dir", guest);
@@ -222,15 +237,15 @@ static char **agent_words(
 
 static int make_node_folders(const struct cluster *c, const struct cluster_node *n, struct err *err)
 {
-    _cleanup_free_ char *state = xasprintf("%s/nodes/%s/state", c->dir, n->name);
+    _cleanup_free_ char *state = cluster_node_state(c, n);
     _cleanup_free_ char *run = xasprintf("%s/nodes/%s/run", c->dir, n->name);
     int r = fs_mkdir_p(state, 0711, err);
 
     return r < 0 ? r : fs_mkdir_p(run, 0711, err);
 }
 
-int cluster_start_agent(
-    struct cluster *c, struct cluster_node *n, bool *ret_started, struct err *err)
+int cluster_start_agent(struct cluster *c, struct cluster_node *n, struct cli *admin,
+    bool *ret_started, struct err *err)
 {
     _cleanup_free_ char *program = NULL, *guest = NULL;
     _cleanup_(strv_freep) char **words = NULL;
@@ -250,6 +265,8 @@ int cluster_start_agent(
             "/usr/lib/muster/guest; MUSTER_GUEST may name another",
             c->dir);
     r = make_node_folders(c, n, err);
+    if (r == 0)
+        r = cluster_join(c, n, admin, err);
     if (r < 0)
         return r;
     netns = cluster_netns(n, err);

@@ -122,7 +122,7 @@ static int purge(const char *dir, struct err *err)
 {
     static const char *const names[] = {"nodes", "log", "volumes", "blobs", "tmp", "muster.db",
         "muster.db-wal", "muster.db-shm", "muster.db.lock", "admin.token", "agent.token",
-        "cluster.json", "cluster.lock", "up.json"};
+        "cluster.json", "cluster.lock", "up.json", "tls"};
     int r = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(names) && r == 0; i++) {

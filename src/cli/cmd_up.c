@@ -294,7 +294,7 @@ static int start_all(const struct up_opts *o, struct cluster *c, struct cli *cli
     int r = start_manager(o, &made, c, cli, ret_started, err);
 
     for (size_t i = 0; i < c->count && r == 0; i++) {
-        r = cluster_start_agent(c, &c->nodes[i], &started, err);
+        r = cluster_start_agent(c, &c->nodes[i], cli, &started, err);
         *ret_started += r == 0 && started;
     }
     if (r == 0)

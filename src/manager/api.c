@@ -8,6 +8,7 @@
 #include "base/crash.h"
 #include "base/log.h"
 #include "base/strv.h"
+#include "manager/joins.h"
 #include "manager/tokens.h"
 #include "wire/public.h"
 
@@ -158,29 +159,29 @@ void reply_err(struct call *c, const struct err *err)
 
 /* --- who asks ----------------------------------------------------------------------------- */
 
-static const struct token *bearer(struct manager *m, struct request *rq)
+const struct token *call_bearer(const struct call *c)
 {
-    const char *h = request_header(rq, "authorization");
+    const char *h = request_header(c->rq, "authorization");
     char hash[65];
 
     if (!str_starts(h, "Bearer ") || strlen(h) > 256)
         return NULL;
     token_hash(h + strlen("Bearer "), hash);
-    return map_get(&m->tokens, hash);
+    return map_get(&c->m->tokens, hash);
 }
 
-/* 0, or the status to refuse with. */
+/* 0, or the status to refuse with. Of people: agents have call_admit_agent. */
 static unsigned authorise(struct call *c)
 {
     const struct token *t;
 
     if (c->route->who == WHO_ANYONE)
         return 0;
-    t = bearer(c->m, c->rq);
+    t = call_bearer(c);
     if (!t)
         return 401;
-    if (c->route->who == WHO_AGENT || t->agent)
-        return c->route->who == WHO_AGENT && t->agent ? 0 : 403;
+    if (t->agent)
+        return 403;
     c->user = map_get(&c->m->users, t->user);
     if (!c->user || c->user->disabled)
         return 401;
@@ -303,6 +304,12 @@ const struct route api_routes[] = {
     { "GET", "/v1/events", WHO_USER, 0, api_event_list },
     { "GET", "/v1/users", WHO_ADMIN, 0, api_user_list },
     { "POST", "/v1/users", WHO_ADMIN, ROUTE_JSON, api_user_create },
+    { "POST", "/v1/nodes/{}/revoke", WHO_ADMIN, ROUTE_JSON, api_node_revoke },
+    { "POST", "/v1/join-tokens", WHO_OPERATOR, ROUTE_JSON, api_join_token_create },
+    { "GET", "/v1/join-tokens", WHO_OPERATOR, 0, api_join_token_list },
+    { "DELETE", "/v1/join-tokens/{}", WHO_OPERATOR, 0, api_join_token_delete },
+    { "POST", "/v1/join", WHO_ANYONE, ROUTE_JSON, api_join },
+    { "POST", "/v1/agent/certificate", WHO_AGENT, ROUTE_JSON, api_agent_certificate },
     { "GET", "/v1/agent/link", WHO_AGENT, ROUTE_UPGRADE, api_agent_link },
     { "GET", "/v1/agent/streams/{}", WHO_AGENT, ROUTE_UPGRADE, api_agent_stream },
     { "GET", "/v1/blobs/{}", WHO_AGENT, 0, api_blob },
@@ -359,14 +366,17 @@ static void reply_forbidden(struct call *c)
             "this needs the role '%s'; you are '%s' with the role '%s'", role_name(role),
             c->user->name, role_name(c->user->role));
     else
-        reply_error(c, 403, "forbidden", "this is for %s; the token is of another kind",
-            c->route->who == WHO_AGENT ? "agents" : "people");
+        reply_error(
+            c, 403, "forbidden", "this is for people; the token is of another kind");
 }
 
 static void call_run(struct call *c)
 {
-    unsigned refused = authorise(c);
+    bool agent = c->route->who == WHO_AGENT;
+    unsigned refused = agent ? 0 : authorise(c);
 
+    if (agent && !call_admit_agent(c))
+        return;
     if (refused == 401)
         reply_error(c, 401, "not_signed_in",
             "no valid token; sign in, or set MUSTER_TOKEN (Authorization: Bearer ...)");

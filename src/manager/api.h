@@ -16,6 +16,7 @@ struct call { /* one request; freed by its reply */
     struct manager *m;
     struct request *rq;            /* NULL once the peer is gone: replies are dropped then */
     const struct user *user;       /* who asks; NULL for WHO_ANYONE and agents */
+    char node[NAME_MAX_LEN + 1];   /* WHO_AGENT: of its certificate; "" by the agents' token */
     char *params[CALL_PARAMS_MAX]; /* the {} parts of the route */
     json_t *body;                  /* of routes with ROUTE_JSON; an empty body is {} */
     const struct route *route;
@@ -58,6 +59,8 @@ void call_free(struct call *c);
 json_t *api_error_json(const char *code, const char *message);
 void api_errno(int code, unsigned *ret_status, const char **ret_code);
 
+/* Whose token it brings; NULL: none that is known. */
+const struct token *call_bearer(const struct call *c);
 bool call_is_admin(const struct call *c);
 bool call_is_operator(const struct call *c); /* or an administrator */
 /* The session of the route's first parameter, *ret_loaded to be freed; NULL: answered that there is
@@ -90,6 +93,10 @@ void api_session_ssh(struct call *c);
 void api_session_logs(struct call *c);
 void api_session_exec(struct call *c);
 void api_session_tcp(struct call *c);
+void api_join(struct call *c);
+void api_join_token_create(struct call *c);
+void api_join_token_list(struct call *c);
+void api_join_token_delete(struct call *c);
 void api_session_hold(struct call *c);
 void api_session_extend(struct call *c);
 void api_session_release(struct call *c);
@@ -114,6 +121,7 @@ void api_node_resume(struct call *c);
 void api_node_lost(struct call *c);
 void api_node_purge(struct call *c);
 void api_node_group(struct call *c);
+void api_node_revoke(struct call *c);
 void api_group_list(struct call *c);
 void api_group_create(struct call *c);
 void api_group_set(struct call *c);
@@ -129,6 +137,7 @@ void api_event_list(struct call *c);
 void api_user_list(struct call *c);
 void api_user_create(struct call *c);
 void api_agent_link(struct call *c);
+void api_agent_certificate(struct call *c);
 void api_agent_stream(struct call *c);
 void api_blob(struct call *c);
 

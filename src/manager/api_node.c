@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "manager/api_page.h"
+#include "manager/joins.h"
 #include "manager/launch.h"
 #include "manager/links.h"
 #include "manager/state.h"
@@ -44,6 +45,7 @@ static json_t *node_json(const struct call *c, const struct mnode *mn, const str
         json_array_append_new(quarantined, json_string(e->key));
     json_object_set_new(o, "quarantined", quarantined);
     json_set_u64(o, "cleaning", map_count(&mn->cleaning));
+    json_object_set_new(o, "certificate", node_certificate_json(c->m, mn->node.name));
     return o;
 }
 
@@ -181,7 +183,7 @@ void api_node_delete(struct call *c)
 
     if (!n)
         return;
-    if (n->link) {
+    if (n->link && !map_get(&c->m->identities, n->node.name)) {
         reply_error(c, 409, "wrong_state",
             "node '%s' is connected and would be back at once; stop its agent first", n->node.name);
     } else if (is_held(c->m, n)) {
@@ -189,6 +191,7 @@ void api_node_delete(struct call *c)
             "node '%s' has sessions; stop them, or give them up with 'muster node lost %s'",
             n->node.name, n->node.name);
     } else {
+        node_cut_off(c->m, n, "the node was removed");
         node_forget(c->m, n);
         links_tell_peers(c->m);
         pass_want(c->m);

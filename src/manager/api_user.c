@@ -11,6 +11,7 @@ void api_version(struct call *c)
     json_set_str(o, "version", MUSTER_VERSION);
     json_set_u64(o, "api", 1);
     json_set_str(o, "cluster", c->m->cluster);
+    json_set_str(o, "ca", c->m->pki.ca ? c->m->pki.fingerprint : NULL);
     reply_json(c, 200, o);
 }
 

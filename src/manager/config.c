@@ -6,6 +6,8 @@
 #include "base/str.h"
 #include "base/strv.h"
 
+#define LIFETIME_MIN_USEC (6 * USEC_PER_SEC) /* a tick that looks at them is a second */
+
 #define O(member) offsetof(struct manager_config, member)
 
 static int check_level(const char *value, struct err *err)
@@ -27,6 +29,16 @@ static int check_format(const char *value, struct err *err)
 static int check_absolute(const char *value, struct err *err)
 {
     return value[0] == '/' ? 0 : err_set(err, -EINVAL, "must be an absolute path");
+}
+
+static int check_lifetime(const char *value, struct err *err)
+{
+    uint64_t usec;
+    int r = duration_parse(value, &usec, err);
+
+    if (r == 0 && usec < LIFETIME_MIN_USEC)
+        return err_set(err, -EINVAL, "must be at least 6s");
+    return r;
 }
 
 static int check_attempts(const char *value, struct err *err)
@@ -69,6 +81,18 @@ const struct opt manager_options[] = {
       "an agent without a manager for so long ends its train sessions" },
     { "agent.lost", OPT_DURATION, O(lost_usec), "10m", "TIME",
       "a node unreachable for so long is given up, unless debug sessions are on it" },
+    { "tls.cert", OPT_STR, O(tls_cert), NULL, "PATH",
+      "the site's own certificate (PEM, with its chain) for people; agents use the cluster's", 0,
+      false, check_absolute },
+    { "tls.key", OPT_STR, O(tls_key), NULL, "PATH", "its key", 0, false, check_absolute },
+    { "tls.names", OPT_STRV, O(tls_names), NULL, "NAME",
+      "another name or address of this manager, for the certificate that it makes itself" },
+    { "tls.lifetime", OPT_DURATION, O(tls_lifetime_usec), "90d", "TIME",
+      "how long certificates last; they are renewed when a third is left", 0, false, check_lifetime },
+    { "tls.off", OPT_BOOL, O(tls_off), NULL, NULL,
+      "speak plain HTTP on all addresses: tokens and data can be read by others on the network" },
+    { "new_ca", OPT_BOOL, O(new_ca), NULL, NULL,
+      "make a new authority for this cluster and exit: every node has to join again", 0, true },
     { "log.level", OPT_STR, O(log_level), "info", "LEVEL", "err, warning, info or debug", 0, false,
       check_level },
     { "log.format", OPT_STR, O(log_format), "auto", "FORMAT", "auto, text or json", 0, false,
@@ -94,6 +118,10 @@ int manager_config_read(struct manager_config *c, int argc, char **argv, struct 
         return err_set(err, -EINVAL,
             "'agent.lost' must be at least 'agent.fence' and three heartbeats: a node may be given "
             "up only after its agent has ended its sessions itself");
+    if (!c->tls_cert != !c->tls_key)
+        return err_set(err, -EINVAL, "'tls.cert' and 'tls.key' go together");
+    if (c->tls_off && c->tls_cert)
+        return err_set(err, -EINVAL, "'tls.off' and 'tls.cert' exclude each other");
     if (!c->volumes_dir)
         c->volumes_dir = xasprintf("%s/volumes", c->state_dir);
     return 0;

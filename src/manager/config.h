@@ -14,6 +14,11 @@ struct manager_config {
     char **blocked;       /* CIDRs that sessions must not reach */
     char *import_program; /* muster-import */
     char **insecure;      /* registries, "HOST[:PORT]", that need no valid certificate */
+    char *tls_cert, *tls_key; /* the site's own, for people */
+    char **tls_names;         /* more names and addresses of this manager */
+    bool tls_off;             /* plain HTTP on all addresses */
+    uint64_t tls_lifetime_usec;
+    bool new_ca;
     char *log_level, *log_format;
     uint64_t prepare_usec;   /* deadline of preparing */
     uint64_t start_usec;     /* of starting */

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strv.h"
-#include "manager/api.h"
+#include "manager/joins.h"
 #include "manager/links.h"
 #include "manager/state.h"
 #include "model/path.h"
@@ -554,7 +554,7 @@ void api_agent_stream(struct call *c)
     struct stream *st = map_get(&c->m->streams, c->params[0]);
     struct request *rq;
 
-    if (!st || st->agent || !st->asked) {
+    if (!st || st->agent || !st->asked || !joins_speaks_for(c->m, c->node, st->node)) {
         reply_error(c, 404, "not_found", "no such stream is awaited");
         return;
     }
@@ -569,6 +569,17 @@ void api_agent_stream(struct call *c)
     if (st->rq) {
         st->replying = true;
         request_reply_start(st->rq, 200, "application/octet-stream", log_drained, st);
+    }
+}
+
+void gateway_drop_node(struct manager *m, const char *node, const char *why)
+{
+    map_for_each (e, &m->streams) {
+        struct stream *st = e->value;
+        if (st->agent && str_eq(st->node, node)) {
+            ws_pause(st->agent, true);
+            ws_close(st->agent, 1008, why);
+        }
     }
 }
 

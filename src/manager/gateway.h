@@ -6,5 +6,7 @@
 
 /* Streams whose agent does not come. */
 void gateway_tick(struct manager *m, uint64_t now_usec);
+/* Close what the node's agent has open. */
+void gateway_drop_node(struct manager *m, const char *node, const char *why);
 
 #endif

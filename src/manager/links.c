@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strv.h"
-#include "manager/api.h"
 #include "manager/epoch.h"
+#include "manager/joins.h"
 #include "manager/launch.h"
 #include "manager/overlay.h"
 #include "manager/settings.h"
@@ -24,6 +24,8 @@ struct link {
     struct manager *m;
     struct mnode *n; /* NULL before hello */
     struct ws *ws;
+    char as[NAME_MAX_LEN + 1]; /* the node that its certificate is for; "": it has the token */
+    bool over;                 /* being closed: what still comes is not heard */
     uint64_t heard_usec, pinged_usec; /* monotonic */
     uint64_t seq;
 };
@@ -63,6 +65,8 @@ static void welcome(struct link *l)
     overlay_block(m, &w->blocked);
     map_for_each (e, &m->nodes) {
         const struct mnode *n = e->value;
+        if (!n->node.addr_mgmt[0]) /* has joined, and was not heard yet */
+            continue;
         strv_push(&w->peers, n->node.addr_fabric);
         block_address(&w->blocked, n->node.addr_mgmt);
         if (!str_eq(n->node.addr_fabric, n->node.addr_mgmt))
@@ -133,6 +137,25 @@ void node_declare_lost(struct manager *m, struct mnode *n, const char *why)
     launch_node_lost(m, n, why);
 }
 
+static void end(struct link *l, const char *why)
+{
+    l->over = true;
+    ws_close(l->ws, 1008, why);
+}
+
+void links_drop(struct manager *m, struct mnode *n, const char *why)
+{
+    struct link *l = TAKE_PTR(n->link);
+
+    if (!l)
+        return;
+    log_warning("node %s: its link is closed: %s", n->node.name, why);
+    l->n = NULL;
+    end(l, why);
+    if (n->node.state == NODE_UP)
+        node_set(m, n, NODE_UNREACHABLE);
+}
+
 /* --- hello -------------------------------------------------------------------------------- */
 
 /* An agent has heard of a later epoch than this store: it was restored from a copy. Go beyond, so
@@ -165,7 +188,7 @@ static void take_hello(struct manager *m, struct mnode *n, struct link_hello *h)
     settings_place_node(m, node);
 }
 
-static struct mnode *node_for(struct manager *m, const char *name)
+struct mnode *node_for(struct manager *m, const char *name)
 {
     struct mnode *n = map_get(&m->nodes, name);
 
@@ -272,6 +295,9 @@ void node_purge(struct manager *m, struct mnode *n)
  */
 static const char *why_not(struct link *l, const struct mnode *n, const struct link_hello *h)
 {
+    if (!n)
+        return l->as[0] ? "its certificate is another node's"
+                        : "the node of that name has a certificate, and this agent shows none";
     if (!n->node.addr_mgmt[0] || str_eq(n->node.addr_mgmt, h->addr_mgmt))
         return NULL;
     if (n->link && n->link != l)
@@ -285,19 +311,19 @@ static const char *why_not(struct link *l, const struct mnode *n, const struct l
 static void hello(struct link *l, struct link_hello *h)
 {
     struct manager *m = l->m;
-    struct mnode *n = node_for(m, h->node);
+    struct mnode *n = joins_speaks_for(m, l->as, h->node) ? node_for(m, h->node) : NULL;
     const char *missing, *refused = why_not(l, n, h);
 
     if (refused) {
         log_warning("an agent at %s that calls itself '%s' was refused: %s (%s)", h->addr_mgmt,
-            h->node, refused, n->node.addr_mgmt);
-        ws_close(l->ws, 1008, refused);
+            h->node, refused, n ? n->node.addr_mgmt : l->as);
+        end(l, refused);
         return;
     }
     if (n->link && n->link != l) {
         log_warning("node %s: connected a second time; the older connection is dropped", h->node);
         n->link->n = NULL;
-        ws_close(n->link->ws, 1008, "this node connected again");
+        end(n->link, "this node connected again");
     }
     go_beyond(m, h);
     l->n = n;
@@ -348,6 +374,8 @@ static void link_message(struct ws *ws, const void *data, size_t len, bool binar
     struct link_message *msg = NULL;
     struct err err = ERR_INIT;
 
+    if (l->over)
+        return;
     l->heard_usec = clock_mono_usec();
     if (binary || link_parse(data, len, LINK_AGENT, &msg, &err) < 0) {
         log_warning("link of node %s: %s", l->n ? l->n->node.name : "(no hello yet)",
@@ -385,6 +413,7 @@ void api_agent_link(struct call *c)
     struct request *rq;
 
     l->m = c->m;
+    STR_SET(l->as, c->node);
     l->heard_usec = clock_mono_usec();
     rq = call_take_request(c);
     if (rq)
@@ -412,11 +441,21 @@ static void link_tick(struct link *l)
     link_say(l, &ping);
 }
 
+/* The certificate was good when the link was made. */
+static bool has_run_out(const struct manager *m, const struct link *l, uint64_t now_usec)
+{
+    const struct identity *id = map_get(&m->identities, l->as);
+
+    return l->as[0] && (!id || now_usec > id->until_usec);
+}
+
 void links_tick(struct manager *m, uint64_t now_usec)
 {
     map_for_each (e, &m->nodes) {
         struct mnode *n = e->value;
-        if (n->link) {
+        if (n->link && has_run_out(m, n->link, now_usec)) {
+            links_drop(m, n, "its certificate has run out");
+        } else if (n->link) {
             link_tick(n->link);
         } else if (n->node.state == NODE_UNREACHABLE &&
             now_usec > n->node.seen_usec + m->config.lost_usec &&

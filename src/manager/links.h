@@ -16,6 +16,10 @@ void links_tell_peers(struct manager *m);
 bool node_has_kind(struct manager *m, const struct mnode *n, enum session_kind kind);
 /* An administrator's word: what is quarantined there is removed. */
 void node_purge(struct manager *m, struct mnode *n);
+/* Close its link for good: the agent must dial again, and be let in again. */
+void links_drop(struct manager *m, struct mnode *n, const char *why);
+/* The node of that name, made when there is none. */
+struct mnode *node_for(struct manager *m, const char *name);
 void node_declare_lost(struct manager *m, struct mnode *n, const char *why);
 
 #endif

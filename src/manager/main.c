@@ -13,8 +13,10 @@
 #include "manager/api.h"
 #include "manager/events.h"
 #include "manager/gateway.h"
+#include "manager/joins.h"
 #include "manager/launch.h"
 #include "manager/links.h"
+#include "manager/listen.h"
 #include "manager/overlay.h"
 #include "manager/state.h"
 
@@ -32,6 +34,8 @@ static void on_tick(uv_timer_t *t)
     links_tick(m, clock_real_usec());
     gateway_tick(m, clock_mono_usec());
     events_tick(m, clock_mono_usec());
+    listen_tick(m, clock_real_usec());
+    joins_tick(m, clock_real_usec());
     if (n++ % FORGET_TICKS == 0)
         requests_forget_old(m, clock_real_usec());
 }
@@ -40,34 +44,6 @@ static void store_failed(void *arg, const char *text)
 {
     log_err("the store cannot be written: %s; what was acknowledged is safe; exiting", text);
     _exit(3);
-}
-
-static int parse_listen(const char *text, char host[64], uint16_t *port, struct err *err)
-{
-    const char *colon = strrchr(text, ':');
-    uint64_t n;
-
-    if (!colon || (size_t)(colon - text) >= 64 || str_to_u64(colon + 1, 65535, &n) < 0)
-        return err_set(err, -EINVAL, "'listen' must be HOST:PORT, not '%s'", text);
-    memcpy(host, text, colon - text);
-    host[colon - text] = '\0';
-    *port = (uint16_t)n;
-    return 0;
-}
-
-static int listen_all(struct manager *m, struct err *err)
-{
-    for (char **s = m->config.listen; *s; s++) {
-        char host[64];
-        struct listen_opts opts = {.host = host, .fn = api_request, .arg = m};
-        int r = parse_listen(*s, host, &opts.port, err);
-        if (r == 0)
-            r = server_listen(m->net, &opts, NULL, err);
-        if (r < 0)
-            return err_prefix(err, "cannot listen on %s", *s);
-        log_info("listening on http://%s", *s);
-    }
-    return 0;
 }
 
 static int make_folders(struct manager *m, struct err *err)
@@ -100,6 +76,8 @@ static int open_store(struct manager *m, struct err *err)
 
     if (r == 0)
         r = state_load(m, err);
+    if (r == 0)
+        r = joins_load(m, err);
     if (r < 0)
         return r;
     store_on_commit(m->store, events_committed, m);
@@ -117,10 +95,12 @@ static int run(struct manager *m, struct err *err)
         r = make_folders(m, err);
     if (r == 0)
         r = open_store(m, err);
+    if (r == 0 && m->config.new_ca)
+        return joins_new_authority(m, err);
     if (r == 0)
         r = net_new(m->loop, NULL, &m->net, err);
     if (r == 0)
-        r = listen_all(m, err);
+        r = listen_start(m, err);
     if (r < 0)
         return r;
     pass_start(m);
@@ -197,6 +177,8 @@ int main(int argc, char **argv)
     if (m.store)
         store_close(m.store);
     uv_run(&loop, UV_RUN_NOWAIT);
+    joins_done(&m);
+    pki_done(&m.pki);
     state_done(&m);
     manager_config_done(&m.config);
     return r < 0 ? 1 : 0;

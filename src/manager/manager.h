@@ -10,6 +10,8 @@
 #include "base/map.h"
 #include "image/image.h"
 #include "manager/config.h"
+#include "manager/pki.h"
+#include "manager/throttle.h"
 #include "model/account.h"
 #include "model/node.h"
 #include "model/session.h"
@@ -63,6 +65,13 @@ struct manager {
     struct map images;      /* name -> struct image */
     struct map streams;     /* id -> struct stream (gateway.c) */
     struct map idempotency; /* "OWNER/KEY" -> session id, heap */
+
+    struct pki pki;         /* listen.c; not open without a listener that speaks TLS */
+    uint64_t tls_look_usec; /* when to look at certificates again */
+    uint64_t tls_site;      /* the site's files as they were read */
+    struct map identities;  /* node -> struct identity (joins.h) */
+    struct map invites;     /* hash of a join token -> struct invite */
+    struct throttle joins;
 
     struct list watchers; /* events.c: open event streams */
     struct list waiters;  /* events.c: requests that wait for a session */

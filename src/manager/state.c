@@ -176,7 +176,7 @@ void token_issue(struct manager *m, const char *user, bool agent, char text[TOKE
 {
     struct token *t = xnew(struct token);
 
-    token_make(text);
+    token_make(TOKEN_PREFIX, text);
     token_hash(text, t->hash);
     STR_SET(t->user, user);
     t->agent = agent;

@@ -5,16 +5,17 @@
 
 #define TOKEN_BYTES 32
 
-void token_make(char text[TOKEN_TEXT_MAX])
+void token_make(const char *prefix, char text[TOKEN_TEXT_MAX])
 {
-    const size_t prefix = strlen(TOKEN_PREFIX);
+    const size_t at = strlen(prefix);
     unsigned char bytes[TOKEN_BYTES];
     int r = sodium_init();
 
     assert(r >= 0); /* fails only when the system has no random bytes at all */
     randombytes_buf(bytes, sizeof(bytes));
-    memcpy(text, TOKEN_PREFIX, prefix);
-    sodium_bin2base64(text + prefix, TOKEN_TEXT_MAX - prefix, bytes, sizeof(bytes),
+    assert(at <= 20);
+    memcpy(text, prefix, at);
+    sodium_bin2base64(text + at, TOKEN_TEXT_MAX - at, bytes, sizeof(bytes),
         sodium_base64_VARIANT_URLSAFE_NO_PADDING);
     sodium_memzero(bytes, sizeof(bytes));
 }

@@ -79,6 +79,16 @@ int cert_find(const char *text, const char *fingerprint, char **ret, struct err 
     return r < 0 ? r : ops->cert_find(text, fingerprint, ret, err);
 }
 
+int cert_authority(const char *text, char **ret, struct cert_info *ret_info)
+{
+    static const char begin[] = "-----BEGIN CERTIFICATE-----";
+
+    for (const char *at = strstr(text, begin); at; at = strstr(at + 1, begin))
+        if (cert_read(at, ret_info, NULL) == 0 && ret_info->is_authority)
+            return cert_find(at, ret_info->fingerprint, ret, NULL);
+    return -ENOENT;
+}
+
 bool cert_fingerprint_is_valid(const char *text)
 {
     return digest_is_valid(text);

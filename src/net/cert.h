@@ -58,6 +58,8 @@ int cert_read(const char *text, struct cert_info *ret, struct err *err);
 bool cert_is_for(const char *text, const char *host);
 /* The certificate in text (a chain) that has this fingerprint. -ENOENT. */
 int cert_find(const char *text, const char *fingerprint, char **ret, struct err *err);
+/* The first in text (a chain) that is an authority, and what it says. -ENOENT. */
+int cert_authority(const char *text, char **ret, struct cert_info *ret_info);
 
 /* "sha256:" and 64 lower-case digits: the form of a fingerprint. Pure. */
 bool cert_fingerprint_is_valid(const char *text);

@@ -81,15 +81,18 @@ class Daemon:
                 words += [f"--{key}", str(one)]
         return words
 
-    def start(self, crash=None):
-        assert not self.running(), f"{self.name} runs"
+    def env(self, crash=None):
         env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                "LC_ALL": "C.UTF-8",
                "UBSAN_OPTIONS": f"print_stacktrace=1:halt_on_error=1:log_path={self.cluster.reports}/{self.name}",
                "ASAN_OPTIONS": f"detect_leaks=0:detect_stack_use_after_return=1:log_path={self.cluster.reports}/{self.name}"}
         if crash:
             env["MUSTER_CRASH"] = crash
-        env |= self.cluster.env
+        return env | self.cluster.env
+
+    def start(self, crash=None):
+        assert not self.running(), f"{self.name} runs"
+        env = self.env(crash)
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.argv(), stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, env=env, cwd="/", start_new_session=True)
@@ -176,8 +179,7 @@ class Cluster:
         self.agents = {}
         for i, name in enumerate(self.node_names, 1):
             options = {
-                "config": self.dir / "none.yaml", "name": name, "manager": f"http://{MGMT}.254:7480",
-                "token-file": self.dir / "manager/agent.token",
+                "config": self.dir / "none.yaml", "name": name, "manager": f"https://{MGMT}.254:7480",
                 "state-dir": self.dir / "nodes" / name, "run-dir": self.dir / "run" / name,
                 "blobs-dir": self.dir / "manager/blobs", "guest-dir": GUEST,
                 "addr-mgmt": f"{MGMT}.{i}", "addr-fabric": f"{FABRIC}.{i}", "cpus": cpus, "mem": mem,
@@ -231,9 +233,25 @@ class Cluster:
         self.manager.start()
         self.wait_manager()
         for agent in self.agents.values():
+            if not (agent.options["state-dir"] / "tls/node.pem").exists():
+                self.join(agent)
             agent.start()
         self.wait_nodes()
         return self
+
+    def join(self, agent, *more, check=0, **wanted):
+        """Make the agent's machine a node, as an administrator does it."""
+        made = self.api("POST", "/v1/join-tokens", {"node": agent.name, **wanted})
+        return self.join_by(agent, made["urls"][0], made["token"], made["ca"], *more, check=check)
+
+    def join_by(self, agent, url, token, ca, *more, check=0):
+        r = subprocess.run(
+            ["nsenter", f"--net={netns.path_of(agent.ns)}", str(agent.program), "join", url,
+             "--token", token, "--ca", ca, "--config", str(self.dir / "none.yaml"),
+             "--state-dir", str(agent.options["state-dir"]), *map(str, more)],
+            env=agent.env(), capture_output=True, text=True, timeout=30)
+        assert check is None or r.returncode == check, f"join: {r.returncode}: {r.stdout}{r.stderr}"
+        return r
 
     def wait_manager(self, seconds=30):
         def answers():

@@ -9,7 +9,7 @@ TEST(a_token_is_a_prefix_and_43_characters_that_need_no_escaping)
 {
     char text[TOKEN_TEXT_MAX];
 
-    token_make(text);
+    token_make(TOKEN_PREFIX, text);
     assert_true(str_starts(text, "mst_"));
     assert_int_equal(strlen(text), 47);
     assert_int_equal(strspn(text + 4, BASE64URL), 43);
@@ -20,7 +20,7 @@ TEST(no_two_tokens_are_equal)
     char texts[100][TOKEN_TEXT_MAX];
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        token_make(texts[i]);
+        token_make(TOKEN_PREFIX, texts[i]);
         for (size_t k = 0; k < i; k++)
             assert_string_not_equal(texts[i], texts[k]);
     }
