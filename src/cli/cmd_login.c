@@ -5,18 +5,29 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/text.h"
+#include "cli/trust.h"
+#include "net/cert.h"
 
 #define TOKEN_LINE_MAX 512
 
 struct login_opts {
     struct cli_common common;
-    char *ca;
+    char *ca, *fingerprint;
 };
+
+static int check_fingerprint(const char *value, struct err *err)
+{
+    if (!cert_fingerprint_is_valid(value))
+        return err_set(err, -EINVAL, "must be sha256: and 64 digits, as 'muster version' shows it");
+    return 0;
+}
 
 /* clang-format off */
 const struct opt login_options[] = {
     { "ca", OPT_STR, offsetof(struct login_opts, ca), NULL, "PATH",
-      "certificates to trust for https (the system's if unset)", 0, true },
+      "certificates to trust for https (the system's, or what the manager shows, if unset)", 0, true },
+    { "fingerprint", OPT_STR, offsetof(struct login_opts, fingerprint), NULL, "SHA256",
+      "trust an authority with this fingerprint, and do not ask", 0, true, check_fingerprint },
     CLI_TALK_OPTIONS(struct login_opts)
 };
 /* clang-format on */
@@ -65,6 +76,7 @@ static int check_token(struct cli *cli)
 int cmd_login(struct cli *cli, int argc, char **argv)
 {
     static struct login_opts o;
+    struct err err = ERR_INIT;
     int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)
@@ -73,10 +85,8 @@ int cmd_login(struct cli *cli, int argc, char **argv)
         cli_set_url(cli, argv[rest], "the command line");
     if (!str_starts(cli->url, "http://") && !str_starts(cli->url, "https://"))
         return cli_usage(cli, "the address must start with http:// or https://");
-    if (o.ca) {
-        free(cli->ca);
-        cli->ca = xstrdup(o.ca);
-    }
+    if (trust_choose(cli, o.ca, o.fingerprint, &err) < 0)
+        return cli_fail(cli, &err);
     free(cli->token);
     cli->token = xstrdup(getenv("MUSTER_TOKEN"));
     if (str_is_empty(cli->token)) {
@@ -132,5 +142,9 @@ int cmd_version(struct cli *cli, int argc, char **argv)
         return cli_fail(cli, &err);
     _cleanup_free_ char *version = text_member(body, "version"), *id = text_member(body, "cluster");
     printf("musterd %s at %s, cluster %s\n", version, cli->url, id);
+    if (json_is_string(json_object_get(body, "ca"))) {
+        _cleanup_free_ char *ca = text_member(body, "ca");
+        printf("authority %s\n", ca);
+    }
     return EXIT_OK;
 }

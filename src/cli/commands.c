@@ -92,6 +92,17 @@ const struct command cli_commands[] = {
     { "node ls", cmd_node_ls, "[OPTION]...", 0, 0, 0, CLUSTER, "List nodes", NULL, cli_plain_options },
     { "node show", cmd_node_show, "[OPTION]... NODE", 1, 1, 0, CLUSTER, "Show all about a node", NULL,
       cli_plain_options },
+    { "node add", cmd_node_add, "[OPTION]... [NODE]", 0, 1, 0, CLUSTER,
+      "Print the line that makes a machine a node",
+      "  muster node add                     for any machine, under its own name\n"
+      "  muster node add --group a100 gpu07  for one, also in the place of a node of that name\n",
+      node_add_options },
+    { "node tokens", cmd_node_tokens, "[OPTION]...", 0, 0, 0, CLUSTER,
+      "List the lines of 'node add' that are still good, or revoke one",
+      "  muster node tokens\n  muster node tokens --revoke 3\n", node_tokens_options },
+    { "node revoke", cmd_node_revoke, "[OPTION]... NODE", 1, 1, 0, CLUSTER,
+      "Take no certificate of a node any more: it was stolen; it has to join again", NULL,
+      cli_plain_options },
     { "node drain", cmd_node_drain, "[OPTION]... NODE...", 1, -1, 0, CLUSTER,
       "Put no new sessions on nodes", "  muster node drain --reason 'new driver' n3\n"
       "  muster node drain --by 2026-12-24T18:00 n3 n4     until then only what is over by then\n",
@@ -103,7 +114,7 @@ const struct command cli_commands[] = {
     { "node purge", cmd_node_purge, "[OPTION]... NODE", 1, 1, 0, CLUSTER,
       "Remove sessions on a node that the manager does not know", NULL, cli_plain_options },
     { "node rm", cmd_node_rm, "[OPTION]... NODE...", 1, -1, 0, CLUSTER,
-      "Forget nodes that are gone for good: their agents are stopped, their sessions have ended", NULL,
+      "Forget nodes that are gone for good, whose sessions have ended: they have to join again", NULL,
       cli_talk_options },
     { "node group", cmd_node_group, "[OPTION]... NODE GROUP", 2, 2, 0, CLUSTER, "Put a node in a group",
       NULL, cli_plain_options },
@@ -156,8 +167,10 @@ const struct command cli_commands[] = {
     { "status", cmd_status, "[OPTION]...", 0, 0, COMMAND_LOCAL, SETUP,
       "Show the cluster that 'muster up' started", NULL, status_options },
     { "login", cmd_login, "[OPTION]... [URL]", 0, 1, 0, SETUP, "Keep the manager's address and a token",
-      "  muster login http://manager:7480              asks for the token\n"
-      "  muster login http://manager:7480 < FILE       reads it; MUSTER_TOKEN is taken, too\n",
+      "  muster login https://manager:7480             asks for the token\n"
+      "  muster login https://manager:7480 < FILE      reads it; MUSTER_TOKEN is taken, too\n"
+      "  muster login --fingerprint sha256:1d92... https://manager:7480\n"
+      "      asks nothing about the manager's own authority, if it is that one\n",
       login_options },
     { "whoami", cmd_whoami, "[OPTION]...", 0, 0, 0, SETUP, "Show who you are to the manager", NULL,
       cli_plain_options },

@@ -32,14 +32,17 @@ COMMAND(image_show);
 COMMAND(login);
 COMMAND(logs);
 COMMAND(ls);
+COMMAND(node_add);
 COMMAND(node_drain);
 COMMAND(node_group);
 COMMAND(node_lost);
 COMMAND(node_ls);
 COMMAND(node_purge);
 COMMAND(node_resume);
+COMMAND(node_revoke);
 COMMAND(node_rm);
 COMMAND(node_show);
+COMMAND(node_tokens);
 COMMAND(plan);
 COMMAND(policy_set);
 COMMAND(policy_show);
@@ -74,9 +77,9 @@ extern const struct opt main_options[];
 extern const struct opt account_options[], create_options[], down_options[], events_options[],
     exec_options[], export_options[], extend_options[], forward_options[], group_options[],
     help_options[], image_import_options[], login_options[], logs_options[], ls_options[],
-    node_drain_options[], plan_options[], run_options[], ssh_options[], status_options[],
-    stop_options[], up_options[], user_add_options[], volume_ls_options[], volume_rm_options[],
-    wait_options[];
+    node_add_options[], node_drain_options[], node_tokens_options[], plan_options[], run_options[],
+    ssh_options[], status_options[], stop_options[], up_options[], user_add_options[],
+    volume_ls_options[], volume_rm_options[], wait_options[];
 
 /* Print; each returns the exit code. */
 int help_overview(FILE *out);
