@@ -220,6 +220,24 @@ static void a_certificate_is_found_in_a_chain_by_its_fingerprint(void **state)
     assert_false(cert_fingerprint_is_valid("sha256:12"));
 }
 
+static void the_authority_of_a_chain_is_found(void **state)
+{
+    const struct made *m = *state;
+    struct cert_order order = {
+        .use = CERT_SERVER, .name = "x", .from_usec = NOW, .until_usec = NOW + DAY};
+    _cleanup_free_ char *cert = NULL, *chain = NULL, *found = NULL;
+    struct cert_info info;
+    struct err err = ERR_INIT;
+
+    assert_ok(sign(m, &order, &cert, &err), &err);
+    chain = xasprintf("%s%s", cert, m->authority);
+    assert_int_equal(cert_authority(chain, &found, &info), 0);
+    assert_string_equal(found, m->authority);
+    free(TAKE_PTR(found));
+    assert_int_equal(cert_authority(cert, &found, &info), -ENOENT);
+    assert_int_equal(cert_authority("", &found, &info), -ENOENT);
+}
+
 static void a_certificate_is_due_when_a_third_of_its_time_is_left(void **state)
 {
     struct cert_info info = {.from_usec = NOW - CERT_BACKDATE_USEC, .until_usec = NOW + 90 * DAY};
@@ -245,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_key_of_another_kind_is_refused),
         cmocka_unit_test(another_key_cannot_sign_for_the_authority),
         cmocka_unit_test(a_certificate_is_found_in_a_chain_by_its_fingerprint),
+        cmocka_unit_test(the_authority_of_a_chain_is_found),
         cmocka_unit_test(a_certificate_is_due_when_a_third_of_its_time_is_left),
     };
 

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
+#include "base/fs.h"
 #include "fixture.h"
 #include "net/http.h"
 
@@ -835,6 +837,54 @@ static void certificates_can_be_looked_at_before_anything_is_said(void **state)
     without(&s);
 }
 
+/* A server's certificate by the authority of the fixture, good between these times. */
+static void certificate_between(const char *path, uint64_t from, uint64_t until)
+{
+    _cleanup_free_ char *ca = NULL, *ca_key = NULL, *key = NULL, *request = NULL, *cert = NULL;
+    _cleanup_free_ char *ca_key_path = xasprintf("%s/ca.key", certs.dir), *all = NULL;
+    char *names[] = {"127.0.0.1", NULL};
+    struct cert_order order = {.use = CERT_SERVER,
+        .name = "x",
+        .reached_by = names,
+        .from_usec = from,
+        .until_usec = until};
+    struct err err = ERR_INIT;
+
+    assert_ok(fs_read(certs.ca, 65536, &ca, NULL, &err), &err);
+    assert_ok(fs_read(ca_key_path, 65536, &ca_key, NULL, &err), &err);
+    assert_ok(cert_key_new(&key, &err), &err);
+    assert_ok(cert_request_new(key, &request, &err), &err);
+    assert_ok(cert_sign(ca, ca_key, request, &order, &cert, &err), &err);
+    all = xasprintf("%s%s", key, cert);
+    assert_ok(fs_write(path, all, strlen(all), 0600, &err), &err);
+}
+
+static void a_certificate_outside_its_time_makes_one_think_of_the_clock(void **state)
+{
+    static const char *const why[] = {"certificate has expired", "certificate is not yet valid"};
+    _cleanup_free_ char *path = xasprintf("%s/outside.pem", certs.dir);
+    const uint64_t hour = 3600 * USEC_PER_SEC, now = clock_real_usec();
+
+    for (int later = 0; later < 2; later++) {
+        struct listen_opts opts = {.cert_path = path, .key_path = path};
+        struct http_call call = {0};
+        struct err err = ERR_INIT;
+        struct http *http;
+        struct server s;
+
+        certificate_between(
+            path, later ? now + hour : now - 2 * hour, later ? now + 2 * hour : now - hour);
+        with_tls(&s, NULL);
+        assert_ok(server_renew_tls(s.f.net, &opts, &err), &err);
+        http = client(&s, "https", "127.0.0.1", certs.ca, NULL, NULL);
+        assert_int_equal(get(&s, http, "/", &call, &err), -EPERM);
+        if (!strstr(err.text, why[later]) || !str_ends(err.text, "Z? That is this machine's clock"))
+            fail_msg("'%s'", err.text);
+        http_free(http);
+        without(&s);
+    }
+}
+
 static void new_certificates_are_shown_to_new_connections_only(void **state)
 {
     struct http_call call = {0};
@@ -895,6 +945,7 @@ int main(void)
         cmocka_unit_test(plain_http_to_a_tls_port_is_told_so),
         cmocka_unit_test(who_asks_for_the_name_sees_the_other_certificate),
         cmocka_unit_test(certificates_can_be_looked_at_before_anything_is_said),
+        cmocka_unit_test(a_certificate_outside_its_time_makes_one_think_of_the_clock),
         cmocka_unit_test(new_certificates_are_shown_to_new_connections_only),
         cmocka_unit_test(what_is_wrong_with_a_certificate_is_said),
         cmocka_unit_test(a_client_learns_why_its_certificate_was_not_taken),
