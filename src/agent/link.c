@@ -24,6 +24,7 @@ struct link {
     struct ws *ws;
     bool open, welcomed;
     size_t manager; /* index of the address in use */
+    char said[160]; /* why there was no link, as it was logged last */
     uint64_t pause_usec, dial_at_usec, heard_usec;
 };
 
@@ -329,6 +330,21 @@ static void on_open(struct ws *ws, void *arg)
     say_hello(ag);
 }
 
+/* Once for each reason: it is tried again every few seconds. */
+static void say_closed(struct agent *ag, unsigned code, const char *text)
+{
+    struct link *l = ag->link;
+    char why[sizeof(l->said)];
+
+    if (code == 401 || code == 403)
+        text = "it does not take this node: it was removed, or its certificate revoked; join again "
+               "('muster node add'), or see the agents' token";
+    snprintf(why, sizeof(why), "%u%s%s", code, text[0] ? ": " : "", text);
+    if (l->open || !str_eq(why, l->said))
+        log_warning("no link to the manager at %s (%s); trying again", link_manager(ag), why);
+    STR_SET(l->said, why);
+}
+
 static void on_closed(struct ws *ws, unsigned code, unsigned status, const char *text, void *arg)
 {
     struct agent *ag = arg;
@@ -336,12 +352,7 @@ static void on_closed(struct ws *ws, unsigned code, unsigned status, const char 
 
     if (!l) /* link_stop was called */
         return;
-    if (status == 401 || status == 403)
-        text = "it does not take this node: it was removed, or its certificate revoked; join again "
-               "('muster node add'), or see the agents' token";
-    if (l->open || l->pause_usec == PAUSE_FIRST_USEC)
-        log_warning("no link to the manager at %s (%u%s%s); trying again", link_manager(ag),
-            status ? status : code, text[0] ? ": " : "", text);
+    say_closed(ag, status ? status : code, text);
     l->ws = NULL;
     l->open = l->welcomed = false;
     l->dial_at_usec = clock_mono_usec() + l->pause_usec;

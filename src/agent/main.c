@@ -255,10 +255,11 @@ static int start(struct agent *ag, struct err *err)
 
 static void print_help(void)
 {
-    printf("Usage: muster-agent [OPTION]...\n"
-           "       muster-agent join URL --token TOKEN --ca FINGERPRINT [OPTION]...\n\n"
-           "The agent of a Muster node: runs the containers of sessions. 'join' makes this machine a\n"
-           "node first: 'muster node add' prints the line.\n\nOptions:\n");
+    printf(
+        "Usage: muster-agent [OPTION]...\n"
+        "       muster-agent join URL --token TOKEN --ca FINGERPRINT [OPTION]...\n\n"
+        "The agent of a Muster node: runs the containers of sessions. 'join' makes this machine a\n"
+        "node first: 'muster node add' prints the line.\n\nOptions:\n");
     opt_print_help(agent_options, stdout);
 }
 

@@ -129,7 +129,7 @@ static void choose_url(struct cli *cli, const struct config *c)
 int config_read(struct cli *cli, struct err *err)
 {
     _cleanup_(config_done) struct config c = {0};
-    bool need_file = !getenv("MUSTER_URL") || !getenv("MUSTER_TOKEN");
+    bool need_file = str_is_empty(getenv("MUSTER_URL")) || str_is_empty(getenv("MUSTER_TOKEN"));
     int r = need_file ? load_file(&c, err) : 0;
 
     if (r < 0)

@@ -366,8 +366,7 @@ static void reply_forbidden(struct call *c)
             "this needs the role '%s'; you are '%s' with the role '%s'", role_name(role),
             c->user->name, role_name(c->user->role));
     else
-        reply_error(
-            c, 403, "forbidden", "this is for people; the token is of another kind");
+        reply_error(c, 403, "forbidden", "this is for people; the token is of another kind");
 }
 
 static void call_run(struct call *c)

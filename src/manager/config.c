@@ -41,6 +41,17 @@ static int check_lifetime(const char *value, struct err *err)
     return r;
 }
 
+/* What can stand in a certificate. */
+static int check_host(const char *value, struct err *err)
+{
+    static const char good[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_*";
+
+    if (!value[0] || strspn(value, good) != strlen(value) || strlen(value) > 253)
+        return err_set(err, -EINVAL, "must be a name or an address, without a port");
+    return 0;
+}
+
 static int check_attempts(const char *value, struct err *err)
 {
     uint64_t n;
@@ -86,7 +97,8 @@ const struct opt manager_options[] = {
       false, check_absolute },
     { "tls.key", OPT_STR, O(tls_key), NULL, "PATH", "its key", 0, false, check_absolute },
     { "tls.names", OPT_STRV, O(tls_names), NULL, "NAME",
-      "another name or address of this manager, for the certificate that it makes itself" },
+      "another name or address of this manager, for the certificate that it makes itself", 0, false,
+      check_host },
     { "tls.lifetime", OPT_DURATION, O(tls_lifetime_usec), "90d", "TIME",
       "how long certificates last; they are renewed when a third is left", 0, false, check_lifetime },
     { "tls.off", OPT_BOOL, O(tls_off), NULL, NULL,

@@ -7,13 +7,13 @@
 struct manager_config {
     char *config_path;
     bool help, version;
-    char **listen;        /* "HOST:PORT" */
-    char *state_dir;      /* store, blobs, tokens */
-    char *volumes_dir;    /* shared storage: volumes are folders in it */
-    char *overlay;        /* CIDR of session networks, a /22 each */
-    char **blocked;       /* CIDRs that sessions must not reach */
-    char *import_program; /* muster-import */
-    char **insecure;      /* registries, "HOST[:PORT]", that need no valid certificate */
+    char **listen;            /* "HOST:PORT" */
+    char *state_dir;          /* store, blobs, tokens */
+    char *volumes_dir;        /* shared storage: volumes are folders in it */
+    char *overlay;            /* CIDR of session networks, a /22 each */
+    char **blocked;           /* CIDRs that sessions must not reach */
+    char *import_program;     /* muster-import */
+    char **insecure;          /* registries, "HOST[:PORT]", that need no valid certificate */
     char *tls_cert, *tls_key; /* the site's own, for people */
     char **tls_names;         /* more names and addresses of this manager */
     bool tls_off;             /* plain HTTP on all addresses */

@@ -145,12 +145,14 @@ static void set_times(struct cert_order *o, uint64_t lifetime_usec, uint64_t now
     o->until_usec = now_usec + lifetime_usec;
 }
 
-static bool is_good(const char *text, char *const *reached_by, uint64_t now_usec,
-    const struct pki *p, struct cert_info *ret)
+/* One that lasts longer than it would now was made before that was configured. */
+static bool is_good(const struct pki *p, const char *text, char *const *reached_by,
+    uint64_t lifetime_usec, uint64_t now_usec, struct cert_info *ret)
 {
     _cleanup_free_ char *authority = NULL;
 
     if (cert_read(text, ret, NULL) < 0 || cert_is_due(ret, now_usec) ||
+        ret->until_usec > now_usec + lifetime_usec ||
         cert_find(text, p->fingerprint, &authority, NULL) < 0)
         return false;
     strv_for_each (name, reached_by)
@@ -189,7 +191,7 @@ int pki_server(struct pki *p, char *const *reached_by, uint64_t lifetime_usec, u
     int r;
 
     if (fs_read(p->server_path, CERT_PEM_MAX, &text, NULL, NULL) == 0 &&
-        is_good(text, reached_by, now_usec, p, &p->server))
+        is_good(p, text, reached_by, lifetime_usec, now_usec, &p->server))
         return 0;
     r = make_server(p, reached_by, lifetime_usec, now_usec, err);
     return r < 0 ? r : 1;

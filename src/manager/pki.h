@@ -5,7 +5,7 @@
  *   ca.key      the authority's key: whoever has it can be any node, or the manager
  *   ca.crt      its certificate; lasts for 25 years
  *   server.pem  key, certificate and authority for agents; for people, too, unless the site gave
- * its own. Made again when it is due, or when the names in it are others
+ * its own. Made again when it is due, or when other names or a shorter time are configured
  *
  * No loop, no store: who calls says what time it is, and keeps the fingerprint.
  */

@@ -12,8 +12,8 @@
 #define TOKEN_TEXT_MAX 64
 #define TOKEN_HASH_MAX 65
 
-/* The prefix, of at most 20 characters, and 32 random bytes in base64url (RFC 4648 section 5) without
- * padding: 43 more. */
+/* The prefix, of at most 20 characters, and 32 random bytes in base64url (RFC 4648 section 5)
+ * without padding: 43 more. */
 void token_make(const char *prefix, char text[TOKEN_TEXT_MAX]);
 /* SHA-256 of the whole text, in lower-case hex. */
 void token_hash(const char *token, char hex[TOKEN_HASH_MAX]);

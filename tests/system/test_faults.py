@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import socket
+import ssl
 import struct
 import time
 
@@ -96,9 +97,12 @@ def test_a_start_that_a_reboot_cuts_is_tried_again(new_cluster):
 
 
 class FakeManager:
-    """Speaks the link's language on the manager's address, and says what a test wants."""
+    """Speaks the link's language on the manager's address, and says what a test wants. It has the
+    manager's certificate, as one of the past or another's copy would."""
 
     def __init__(self, c):
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.load_cert_chain(c.dir / "manager/tls/server.pem")
         with inside(c.namespace("hub")):
             self.listener = socket.socket()
             self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -109,8 +113,9 @@ class FakeManager:
 
     def accept(self):
         """The agent's hello."""
-        self.peer = self.listener.accept()[0]
-        self.peer.settimeout(20)
+        peer = self.listener.accept()[0]
+        peer.settimeout(20)
+        self.peer = self.tls.wrap_socket(peer, server_side=True)
         head = b""
         while b"\r\n\r\n" not in head:
             head += self.peer.recv(4096)
@@ -210,8 +215,11 @@ def test_a_manager_of_another_cluster_kills_nothing_and_the_own_one_goes_on(new_
     own = c.api("GET", "/v1/version")["cluster"]
     c.manager.stop()
     os.rename(c.dir / "manager", c.dir / "own")
+    (c.dir / "manager").mkdir()
+    shutil.copytree(c.dir / "own/tls", c.dir / "manager/tls")
     c.manager.start()
     c.wait_manager()
+    c.join(c.agents["n1"])
     c.wait_nodes()
     assert c.api("GET", "/v1/version")["cluster"] != own
     assert c.nodes()["n1"]["quarantined"] == [sid] and c.sessions() == []
@@ -220,6 +228,7 @@ def test_a_manager_of_another_cluster_kills_nothing_and_the_own_one_goes_on(new_
     os.rename(c.dir / "own", c.dir / "manager")
     c.manager.start()
     c.wait_manager()
+    c.join(c.agents["n1"])
     c.wait_nodes()
     assert inits(c, sid) == before
     assert c.session(sid)["state"] == "running" and c.nodes()["n1"]["quarantined"] == []
@@ -273,7 +282,9 @@ def test_a_second_agent_of_a_name_changes_nothing_for_the_first(new_cluster):
     sid = only_on(c, "n1", "base")
     before = inits(c, sid)
     c.agents["n2"].stop()
-    options = dict(c.agents["n2"].options, name="n1")
+    copy = c.dir / "nodes/copy"  # of the other one's disk
+    shutil.copytree(c.dir / "nodes/n1/tls", copy / "tls")
+    options = dict(c.agents["n2"].options, name="n1", **{"state-dir": copy})
     second = Daemon(c, "second", c.agents["n2"].program, options, c.agents["n2"].ns)
     c.agents["second"] = second
     second.start()

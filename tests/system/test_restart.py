@@ -213,6 +213,7 @@ def test_an_empty_store_quarantines_what_runs_and_kills_nothing(new_cluster):
         (c.dir / "manager" / name).unlink(missing_ok=True)
     c.manager.start()
     c.wait_manager()
+    c.join(c.agents["n1"])  # nobody has an identity in a store that is empty
     wait_for(lambda: any(sid in q for n in c.nodes().values() for q in n["quarantined"]), 30,
              lambda: f"not quarantined: {c.nodes()}\n{c.agents['n1'].tail(10)}")
     after = {}

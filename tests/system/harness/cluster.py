@@ -233,7 +233,8 @@ class Cluster:
         self.manager.start()
         self.wait_manager()
         for agent in self.agents.values():
-            if not (agent.options["state-dir"] / "tls/node.pem").exists():
+            if (agent.options["manager"].startswith("https://") and
+                    not (agent.options["state-dir"] / "tls/node.pem").exists()):
                 self.join(agent)
             agent.start()
         self.wait_nodes()

@@ -126,6 +126,7 @@ static void the_servers_certificate_is_made_when_due_or_of_other_names(void **st
     assert_string_not_equal(p.server.fingerprint, before);
     assert_int_equal(pki_server(&p, more, 90 * DAY, NOW + 61 * DAY, &err), 1);
     assert_int_equal(pki_server(&p, more, 90 * DAY, NOW + 61 * DAY, &err), 0);
+    assert_int_equal(pki_server(&p, more, 30 * DAY, NOW + 61 * DAY, &err), 1);
     pki_done(&p);
     /* By an authority that is no more. */
     assert_ok(pki_replace(&p, dir, CLUSTER, NOW + 61 * DAY, &err), &err);

@@ -21,12 +21,12 @@ static int make(void **state)
         .use = CERT_AUTHORITY, .name = "test", .from_usec = NOW, .until_usec = NOW + 100 * DAY};
     struct err err = ERR_INIT;
 
+    *state = m;
     tls_load_from(TLS_MODULE);
     assert_ok(cert_key_new(&m->authority_key, &err), &err);
     assert_ok(cert_authority_new(m->authority_key, &order, &m->authority, &err), &err);
     assert_ok(cert_key_new(&m->key, &err), &err);
     assert_ok(cert_request_new(m->key, &m->request, &err), &err);
-    *state = m;
     return 0;
 }
 
