@@ -71,7 +71,7 @@ static int invite_wanted(const struct call *c, struct invite *i, struct err *err
 {
     const char *node = json_str_or(c->body, "node", "");
     const char *group = json_str_or(c->body, "group", "");
-    uint64_t ttl;
+    uint64_t ttl = 0;
     int r = node[0] ? name_check("a node's name", node, err) : 0;
 
     if (r == 0 && group[0] && !map_get(&c->m->groups, group))

@@ -234,7 +234,7 @@ int http_look(const char *url, const char *server_name, char **ret_chain, struct
     if (r < 0)
         return r;
     r = look(&uri, config, ret_chain, err);
-    ops->config_free(config);
+    config->ops->config_free(config);
     return r < 0 ? err_prefix(err, "%s", url) : 0;
 }
 
