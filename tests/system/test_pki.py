@@ -433,8 +433,9 @@ def test_the_agents_token_speaks_for_no_node_that_has_a_certificate(new_cluster)
 
 
 def test_a_revoked_node_is_cut_off_at_once_and_joins_again(new_cluster):
-    """Without links_drop() the link would stay, without gateway_drop_node() the terminal, without the
-    comparison of marks in admit_cert() the certificate would be good for months."""
+    """Without links_drop() the node would be up until the next tick (has_run_out() in links.c), without
+    gateway_drop_node() the terminal would stay, without the comparison of marks in admit_cert() the
+    certificate would be good for months."""
     c = new_cluster(nodes=1)
     sid = c.create("base")
     stolen = c.dir / "stolen.pem"
