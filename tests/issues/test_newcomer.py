@@ -58,8 +58,8 @@ def test_an_agent_in_a_chroot_says_that_it_cannot_be(tmp_path):
 
 def test_a_node_that_is_gone_for_good_is_removed(new_cluster):
     c = new_cluster(nodes=2)
-    r = c.cli("node", "rm", "n2", "n3", check=1)
-    assert re.fullmatch(r"muster: node 'n2' .*\nmuster: there is no node 'n3'.*\n", r.stderr), r.stderr
+    r = c.cli("node", "rm", "n3", "n4", check=1)
+    assert re.fullmatch(r"muster: there is no node 'n3'.*\nmuster: there is no node 'n4'.*\n", r.stderr), r.stderr
     sid = c.create("--size", "2", "--cpus", "4", *SMALL, user="alice")
     c.agents["n2"].kill9()
     wait_for(lambda: c.nodes()["n2"]["state"] == "unreachable", 20, "n2 is not unreachable")
@@ -78,6 +78,7 @@ def test_a_node_that_is_gone_for_good_is_removed(new_cluster):
     c.manager.start()
     c.wait_manager()
     assert set(c.nodes()) == {"n1"}
+    c.join(c.agents["n2"])
     c.agents["n2"].start()
     c.wait_nodes()
 
