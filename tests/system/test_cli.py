@@ -48,7 +48,7 @@ def muster(*words, env=None, **more):
 
 @pytest.mark.parametrize("words, says", [
     (["lss"], "unknown command 'lss'; did you mean 'ls'?"),
-    (["node"], "'node' needs one of: ls, show, drain, resume, lost, purge, rm, group"),
+    (["node"], "'node' needs one of: ls, show, add, tokens, revoke, drain, resume, lost, purge, rm, group"),
     (["node", "sohw"], "unknown command 'node sohw'; did you mean 'node show'?"),
     (["frobnicate"], "unknown command 'frobnicate'; see 'muster help'"),
     (["create"], "create: expects IMAGE [COMMAND [ARGUMENT]...]; see 'muster help create'"),
