@@ -168,6 +168,7 @@ GIVEN = [
     (r'\bstream_(?:fail|error)\(\s*\w+,()\s*"(\w+)"', "websocket"),
     (r'\bjson_set_str\(last,()\s*"code",\s*"(\w+)"', "line"),
     (r'-ESTALE \?() "(\w+)"', "event"),
+    (r'"\{\\"error\\":\{()\\"code\\":\\"(\w+)\\"', 400),
 ]
 
 
