@@ -1,5 +1,5 @@
 /*
- * Mounting and asking. The blobs are ours (mkfs.erofs made them from what we checked), so the
+ * Mounting and asking. The blobs are ours (erofs.c made them from what we checked), so the
  * kernel may read them; names in them are the image author's, so every path is opened without
  * following links. All mounts are in a private mount namespace and die with this process.
  */

@@ -5,6 +5,7 @@
  */
 #include "image/import.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -26,7 +27,6 @@ struct run {
     const struct import *opts;
     struct scratch scratch;
     struct blobs blobs;
-    struct erofs_tool tool;
     struct source *source;
     struct plan plan;
     struct below *below;
@@ -94,34 +94,26 @@ static void tell_image(const struct run *run, struct image *i)
 struct conversion {
     struct stream in;
     struct sink *sink;
-    struct erofs_job job;
-    char *tree, *blob;
+    char *blob;
+    int fd;
 };
 
 static void conversion_done(struct conversion *c)
 {
-    erofs_tar_abort(&c->job);
     sink_freep(&c->sink);
     stream_done(&c->in);
-    if (c->tree)
-        (void)fs_remove_tree(c->tree, NULL);
-    free(c->tree);
+    cleanup_close(&c->fd);
     free(c->blob);
 }
 
-static int open_sink(struct run *run, struct conversion *c, bool as_tar, struct err *err)
+static int open_sink(struct run *run, struct conversion *c, struct err *err)
 {
-    int fd, r;
-
-    if (as_tar) {
-        r = erofs_tar_start(&run->tool, run->scratch.path, c->blob, &c->job, &fd, err);
-        if (r == 0)
-            c->sink = sink_tar_new(fd);
-        return r;
-    }
-    c->tree = xasprintf("%s/tree", run->scratch.path);
-    r = fs_mkdir_p(c->tree, 0700, err);
-    return r < 0 ? r : sink_tree_new(c->tree, &c->sink, err);
+    c->blob = blobs_tmp_path(&run->blobs);
+    (void)unlink(c->blob);
+    c->fd = open(c->blob, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (c->fd < 0)
+        return err_sys(err, -errno, "cannot write '%s'", c->blob);
+    return sink_erofs_new(c->fd, run->scratch.path, &c->sink, err);
 }
 
 static int check_digest(const char *what, char *expected, const char *found, struct err *err)
@@ -147,56 +139,24 @@ static int verify(struct stream *in, struct plan_layer *l, struct err *err)
     return check_digest("diff id", l->diff_id, plain, err);
 }
 
-static int pack(struct run *run, struct conversion *c, struct err *err)
+static int convert(struct run *run, const struct piece *piece, struct plan_layer *l,
+    struct layer_record *record, struct err *err)
 {
-    int r;
-
-    tell(run, "pack", 0);
-    if (c->tree)
-        r = erofs_pack_tree(&run->tool, c->tree, c->blob, err);
-    else
-        r = erofs_tar_wait(&c->job, err);
-    return r;
-}
-
-static int convert_once(struct run *run, const struct piece *piece, struct plan_layer *l,
-    bool as_tar, struct layer_record *record, struct err *err)
-{
-    _cleanup_(conversion_done) struct conversion c = {.job.messages = -1};
+    _cleanup_(conversion_done) struct conversion c = {.fd = -1};
     struct layer_limits limits = run->left;
     uint64_t max = run->left.max_bytes + MIN_OF(STREAM_EXTRA, INT64_MAX - run->left.max_bytes);
     int r;
 
     limits.max_path = LAYER_PATH_MAX - 1;
-    /* Versions that take no tar cut names at 254 bytes, and then miss the file. */
-    limits.max_name = run->tool.takes_tar ? LAYER_NAME_MAX : LAYER_NAME_MAX - 1;
-    if (!as_tar) /* mkfs.erofs puts the tree's path in front of each */
-        limits.max_path -= (unsigned)MIN_OF(strlen(run->scratch.path) + 16, LAYER_PATH_MAX / 2);
-    c.blob = blobs_tmp_path(&run->blobs);
-    (void)unlink(c.blob);
-    if ((r = stream_open(&c.in, piece, max, err)) < 0 || (r = open_sink(run, &c, as_tar, err)) < 0)
-        return r;
-    r = layer_convert(
-        &c.in, run->below, &run->root, &limits, c.sink, tell_unpack, run, &record->layer, err);
-    if (r == -EPIPE && as_tar)
-        return erofs_tar_wait(&c.job, err) < 0 ? -EPROTO : r;
-    if (r < 0 || (r = verify(&c.in, l, err)) < 0 || (r = pack(run, &c, err)) < 0)
+    limits.max_name = LAYER_NAME_MAX;
+    if ((r = stream_open(&c.in, piece, max, err)) < 0 || (r = open_sink(run, &c, err)) < 0 ||
+        (r = layer_convert(&c.in, run->below, &run->root, &limits, c.sink, tell_unpack, run,
+             &record->layer, err)) < 0 ||
+        (r = verify(&c.in, l, err)) < 0)
         return r;
     r = blobs_add(&run->blobs, c.blob, record, err);
     if (r == 0)
         tell(run, "pack", record->size);
-    return r;
-}
-
-static int convert(struct run *run, const struct piece *piece, struct plan_layer *l,
-    struct layer_record *record, struct err *err)
-{
-    int r = -EOPNOTSUPP;
-
-    if (run->tool.takes_tar)
-        r = convert_once(run, piece, l, true, record, err);
-    if (r == -EOPNOTSUPP)
-        r = convert_once(run, piece, l, false, record, err);
     return r;
 }
 
@@ -441,8 +401,7 @@ int import_run(const struct import *opts, struct err *err)
     };
     int r;
 
-    if ((r = erofs_probe(opts->mkfs, &run.tool, err)) < 0 ||
-        (r = scratch_make(opts->tmp, &run.scratch, err)) < 0 ||
+    if ((r = scratch_make(opts->tmp, &run.scratch, err)) < 0 ||
         (r = blobs_open(opts->blobs, &run.blobs, err)) < 0)
         return r;
     run.below = below_new(run.scratch.path);

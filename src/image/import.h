@@ -12,7 +12,6 @@ struct import {
     const char *name;     /* NULL: what the source says, or none */
     const char *arch;     /* Go's name */
     const char *authfile; /* NULL: none */
-    const char *mkfs;     /* program */
     bool insecure;
     struct layer_limits limits; /* of the whole image */
     FILE *out;                  /* JSON lines; NULL: none */

@@ -1,6 +1,6 @@
 /*
  * One thing in a layer: a folder, file, link, FIFO or whiteout, with what belongs to it. And the
- * sink that such things are written to: a tree on disk, or a tar stream into mkfs.erofs.
+ * sink that such things are written to (erofs.h).
  */
 #ifndef IMAGE_ITEM_H
 #define IMAGE_ITEM_H
@@ -50,7 +50,7 @@ struct sink_ops {
     int (*put)(struct sink *s, const char *path, const struct item *i, struct err *err);
     /* Bytes of the file that was put last, in ascending order, with holes left out. */
     int (*data)(struct sink *s, const void *p, size_t n, uint64_t off, struct err *err);
-    /* Take away what is at path, with all below. -EOPNOTSUPP: this sink cannot. */
+    /* Take away what is at path, with all below. */
     int (*drop)(struct sink *s, const char *path, struct err *err);
     /* Everything was put. */
     int (*finish)(struct sink *s, struct err *err);
@@ -62,10 +62,5 @@ struct sink {
 };
 
 void sink_freep(struct sink **s);
-
-/* Writes below the folder, which must be empty and nobody else's. */
-int sink_tree_new(const char *dir, struct sink **ret, struct err *err);
-/* Writes a pax tar; fd is taken. */
-struct sink *sink_tar_new(int fd);
 
 #endif

@@ -14,7 +14,7 @@
 #include "image/manifest.h"
 
 struct config {
-    char *blobs, *tmp, *name, *authfile, *arch, *mkfs;
+    char *blobs, *tmp, *name, *authfile, *arch;
     bool insecure, help;
     uint64_t max_size, max_entries;
 };
@@ -31,7 +31,6 @@ static const struct opt options[] = {
     {"insecure", OPT_BOOL, MEMBER(insecure), NULL, NULL, "accept registries without a valid certificate"},
     {"max-size", OPT_SIZE, MEMBER(max_size), "256G", "SIZE", "largest image, unpacked"},
     {"max-entries", OPT_U64, MEMBER(max_entries), "8000000", "N", "most files, folders and links of an image"},
-    {"mkfs", OPT_STR, MEMBER(mkfs), "mkfs.erofs", "PROGRAM", "mkfs.erofs to use"},
     {"help", OPT_BOOL, MEMBER(help), NULL, NULL, "show this text", .short_name = 'h', .line_only = true},
     OPT_END,
 };
@@ -79,7 +78,6 @@ static int run(const struct config *c, const char *source, struct err *err)
         .name = c->name,
         .arch = c->arch ? c->arch : manifest_host_arch(),
         .authfile = authfile,
-        .mkfs = c->mkfs,
         .insecure = c->insecure,
         .limits = {c->max_size, c->max_entries, DEPTH_MAX},
         .out = stdout,

@@ -175,12 +175,11 @@ class Result:
 
 
 class Importer:
-    def __init__(self, folder, mkfs=None):
+    def __init__(self, folder):
         self.blobs, self.tmp = f"{folder}/blobs", f"{folder}/tmp"
-        self.extra = [f"--mkfs={mkfs}"] if mkfs else []
 
     def argv(self, source, *opts):
-        return [IMPORT, "--blobs", self.blobs, "--tmp", self.tmp, *self.extra, *opts, str(source)]
+        return [IMPORT, "--blobs", self.blobs, "--tmp", self.tmp, *opts, str(source)]
 
     def __call__(self, source, *opts, env=None, timeout=120):
         return Result(subprocess.run(self.argv(source, *opts), stdout=subprocess.PIPE,

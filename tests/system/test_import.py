@@ -16,14 +16,14 @@ import image_tools as it
 from harness.tiers import some
 from image_tools import Entry, Importer, Layout, make_tar, mounted, reference
 
-NEW_MKFS = os.environ.get("MUSTER_TEST_MKFS")  # a mkfs.erofs that takes tars, where there is one
+
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 
 
-@pytest.fixture(params=["installed"] + (["tar"] if NEW_MKFS else []))
-def imp(request, tmp_path):
-    i = Importer(tmp_path, NEW_MKFS if request.param == "tar" else None)
+@pytest.fixture
+def imp(tmp_path):
+    i = Importer(tmp_path)
     yield i
     assert i.leftovers() == []
     if os.path.isdir(i.blobs):
@@ -82,6 +82,40 @@ BASE = [d("usr", mode=0o755), d("usr/lib", mode=0o2775, gid=50), f("usr/lib/a", 
 
 
 # ---- layer semantics ---------------------------------------------------------------------------
+
+
+def test_content_of_any_size_and_kind_is_kept(imp, tmp_path):
+    rng = random.Random(7)
+    text, noise, zeros = b"some text, again. " * 20000, rng.randbytes(400_000), bytes(400_000)
+    sizes = [1, 3000, 4032, 4033, 4095, 4096, 4097, 8192, 131071, 131072, 131073, 300_001]
+    files = [f(f"{kind}{n}", data[:n]) for n in sizes
+             for kind, data in (("text", text), ("noise", noise), ("zeros", zeros))]
+    mixed = noise[:200_000] + zeros + text[:150_000] + zeros * 3 + noise[:5000] + text[:131072]
+    files += [f("mixed", mixed), f("late", zeros * 2 + b"x"), f("early", text[:140_000] + zeros * 4)]
+    check(imp, tmp_path, [d("d"), *files])
+
+
+def test_folders_of_many_names_and_attributes_of_many_bytes_are_kept(imp, tmp_path):
+    many = [f(f"d/{'n' * (i % 200)}{i}", b"", mode=0o600 + i % 64) for i in range(3000)]
+    odd = [d("d"), f("d/!"), f("d/-"), f("d/.a"), f("d/..b"), f("d/~"), ln("d/long", "x/" * 2040)]
+    attributes = {f"user.{'n' * 200}{i}": bytes([i]) * 600 for i in range(60)}
+    check(imp, tmp_path, [*odd, *many, f("a", b"x" * 4000, xattrs=attributes),
+                          d("e", xattrs=attributes), f("e/f")])
+
+
+def test_the_same_layer_is_the_same_blob_on_every_machine(imp, tmp_path):
+    layers = [BASE + [f(f"etc/{i}", os.urandom(20) * i) for i in range(300)]]
+    first = imp(layout(tmp_path, layers).path).image["layers"]
+    other = Importer(tmp_path / "other")
+    assert other(layout(tmp_path, layers).path).image["layers"] == first
+
+
+def test_fsck_finds_nothing_wrong(imp, tmp_path):
+    image = check(imp, tmp_path, [d("d"), f("d/big", bytes(range(256)) * 2000), f("d/small"),
+                                  ln("l", "d"), f("x", xattrs={"user.a": b"1"})])
+    for l in image["layers"]:
+        subprocess.run(["fsck.erofs", "--extract", f"{imp.blobs}/sha256/{l['digest'][7:]}"],
+                       check=True)
 
 
 def test_a_single_layer_keeps_modes_owners_times_links_and_attributes(imp, tmp_path):
@@ -317,7 +351,7 @@ def test_ten_images_on_one_base_keep_the_base_once(imp, tmp_path):
     for i in range(10):
         r = imp(layout(tmp_path, [BASE, [f(f"mine{i}")]]).path)
         bases.add(r.image["layers"][0]["digest"])
-        assert len(r.steps("pack")) == (4 if i == 0 else 2)
+        assert len(r.steps("pack")) == (2 if i == 0 else 1)
     assert len(bases) == 1 and len(imp.blob_files()) == 11
 
 
@@ -530,7 +564,7 @@ def test_two_imports_of_one_image_make_each_layer_once(imp, tmp_path):
     assert [p.returncode for p in ps] == [0, 0, 0]
     images = [json.loads(o[-1]) for o in outs]
     assert images[0]["layers"] == images[1]["layers"] == images[2]["layers"]
-    assert sum("\"pack\"" in line for o in outs for line in o) == 2
+    assert sum("\"pack\"" in line for o in outs for line in o) == 1
     assert len(imp.blob_files()) == 1
 
 
