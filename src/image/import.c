@@ -51,7 +51,7 @@ static void emit(const struct run *run, json_t *j)
     json_decref(j);
 }
 
-static void tell(const struct run *run, const char *step, uint64_t bytes)
+static json_t *progress_line(const struct run *run, const char *step, uint64_t bytes)
 {
     json_t *j = json_object();
 
@@ -60,12 +60,20 @@ static void tell(const struct run *run, const char *step, uint64_t bytes)
     json_set_u64(j, "layer", run->layer);
     json_set_u64(j, "layers", run->plan.layer_count);
     json_set_u64(j, "bytes", bytes);
-    emit(run, j);
+    return j;
 }
 
-static void tell_fetch(void *arg, uint64_t bytes)
+static void tell(const struct run *run, const char *step, uint64_t bytes)
 {
-    tell(arg, "fetch", bytes);
+    emit(run, progress_line(run, step, bytes));
+}
+
+static void tell_fetch(void *arg, uint64_t bytes, uint64_t total)
+{
+    json_t *j = progress_line(arg, "fetch", bytes);
+
+    json_set_u64(j, "total", total);
+    emit(arg, j);
 }
 
 static void tell_unpack(void *arg, uint64_t bytes)
@@ -356,7 +364,18 @@ static int fetch(struct run *run, char **ret_path, struct err *err)
     const struct import *o = run->opts;
     struct image_ref ref;
     struct fetch f = {
-        &ref, o->arch, o->authfile, o->insecure, o->limits.max_bytes, tell_fetch, run};
+        .ref = &ref,
+        .arch = o->arch,
+        .auths = o->auths,
+        .auths_from = o->auths_from,
+        .insecure = o->insecure,
+        .mirrors = o->mirrors,
+        .cas = o->cas,
+        .stall_usec = o->stall_usec,
+        .max_bytes = o->limits.max_bytes,
+        .progress = tell_fetch,
+        .arg = run,
+    };
     int r;
 
     if ((r = image_ref_parse(o->source, &ref, err)) < 0 ||

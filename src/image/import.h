@@ -9,10 +9,12 @@ struct import {
     const char *blobs, *tmp; /* folders, absolute */
     const char *source;      /* absolute path, or a reference */
     bool is_path;
-    const char *name;     /* NULL: what the source says, or none */
-    const char *arch;     /* Go's name */
-    const char *authfile; /* NULL: none */
-    bool insecure;
+    const char *name;    /* NULL: what the source says, or none */
+    const char *arch;    /* Go's name */
+    const json_t *auths; /* credentials.h; NULL: none */
+    const char *auths_from;
+    char **insecure, **mirrors, **cas; /* fetch.h */
+    uint64_t stall_usec;
     struct layer_limits limits; /* of the whole image */
     FILE *out;                  /* JSON lines; NULL: none */
 };

@@ -3,20 +3,24 @@
  * says is JSON lines on stdout, and on failure its reason once more on stderr.
  */
 #include <locale.h>
+#include <openssl/crypto.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
+#include "image/credentials.h"
 #include "image/import.h"
 #include "image/manifest.h"
 
 struct config {
     char *blobs, *tmp, *name, *authfile, *arch;
-    bool insecure, help;
-    uint64_t max_size, max_entries;
+    char **insecure, **mirrors, **cas;
+    bool help;
+    uint64_t max_size, max_entries, stall_usec, auth_fd;
 };
 
 #define MEMBER(m) offsetof(struct config, m)
@@ -26,11 +30,15 @@ static const struct opt options[] = {
     {"blobs", OPT_STR, MEMBER(blobs), NULL, "DIR", "folder that the blobs are put into"},
     {"tmp", OPT_STR, MEMBER(tmp), NULL, "DIR", "folder for files while they are worked on"},
     {"name", OPT_STR, MEMBER(name), NULL, "NAME", "name of the image"},
-    {"authfile", OPT_STR, MEMBER(authfile), NULL, "FILE", "credentials for the registry, as skopeo reads them"},
+    {"authfile", OPT_STR, MEMBER(authfile), NULL, "FILE", "credentials for registries, as in Docker's config.json"},
+    {"auth-fd", OPT_U64, MEMBER(auth_fd), NULL, "FD", "the same, from an open descriptor"},
     {"arch", OPT_STR, MEMBER(arch), NULL, "ARCH", "architecture to take of several (this machine's)"},
-    {"insecure", OPT_BOOL, MEMBER(insecure), NULL, NULL, "accept registries without a valid certificate"},
+    {"insecure", OPT_STRV, MEMBER(insecure), NULL, "HOST[:PORT]", "registry that may speak plain HTTP or have any certificate"},
+    {"mirror", OPT_STRV, MEMBER(mirrors), NULL, "HOST=MIRROR", "ask MIRROR before the registry HOST"},
+    {"ca", OPT_STRV, MEMBER(cas), NULL, "HOST=FILE", "certificates to trust at the registry HOST"},
+    {"stall", OPT_DURATION, MEMBER(stall_usec), "60s", "TIME", "give up on a registry that sends nothing for so long"},
     {"max-size", OPT_SIZE, MEMBER(max_size), "256G", "SIZE", "largest image, unpacked"},
-    {"max-entries", OPT_U64, MEMBER(max_entries), "8000000", "N", "most files, folders and links of an image"},
+    {"max-entries", OPT_U64, MEMBER(max_entries), "16000000", "N", "most files, folders and links of an image"},
     {"help", OPT_BOOL, MEMBER(help), NULL, NULL, "show this text", .short_name = 'h', .line_only = true},
     OPT_END,
 };
@@ -64,12 +72,32 @@ static char *absolute(const char *path)
     return xasprintf("%s/%s", cwd ? cwd : "", path);
 }
 
+/* NULL when there are none. */
+static int read_auths(const struct config *c, json_t **ret, struct err *err)
+{
+    _cleanup_free_ char *path = c->auth_fd
+        ? xasprintf("/proc/self/fd/%llu", (unsigned long long)c->auth_fd)
+        : NULL;
+    _cleanup_free_ char *text = NULL;
+    size_t len;
+    int r;
+
+    if (!path && !c->authfile)
+        return 0;
+    r = fs_read(path ? path : c->authfile, CREDENTIALS_MAX_BYTES, &text, &len, err);
+    if (r < 0 || len == 0)
+        return r;
+    r = json_parse(text, len, CREDENTIALS_MAX_BYTES, ret, err);
+    OPENSSL_cleanse(text, len);
+    return r < 0 ? r : credentials_check(*ret, err);
+}
+
 static int run(const struct config *c, const char *source, struct err *err)
 {
     _cleanup_free_ char *blobs = absolute(c->blobs), *tmp = absolute(c->tmp);
     bool is_path = source[0] == '/' || source[0] == '.';
     _cleanup_free_ char *from = is_path ? absolute(source) : xstrdup(source);
-    _cleanup_free_ char *authfile = c->authfile ? absolute(c->authfile) : NULL;
+    _cleanup_(json_decrefp) json_t *auths = NULL;
     struct import i = {
         .blobs = blobs,
         .tmp = tmp,
@@ -77,8 +105,11 @@ static int run(const struct config *c, const char *source, struct err *err)
         .is_path = is_path,
         .name = c->name,
         .arch = c->arch ? c->arch : manifest_host_arch(),
-        .authfile = authfile,
+        .auths_from = c->authfile,
         .insecure = c->insecure,
+        .mirrors = c->mirrors,
+        .cas = c->cas,
+        .stall_usec = c->stall_usec,
         .limits = {c->max_size, c->max_entries, DEPTH_MAX},
         .out = stdout,
     };
@@ -86,6 +117,10 @@ static int run(const struct config *c, const char *source, struct err *err)
 
     if (c->name && (r = image_ref_check(c->name, err)) < 0)
         return r;
+    r = read_auths(c, &auths, err);
+    if (r < 0)
+        return err_prefix(err, "credentials");
+    i.auths = auths;
     return import_run(&i, err);
 }
 

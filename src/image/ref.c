@@ -3,7 +3,6 @@
 
 #define LOWER_DIGITS "abcdefghijklmnopqrstuvwxyz0123456789"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define HUB "docker.io"
 
 static int wrong(const char *text, const char *why, struct err *err)
 {
@@ -153,11 +152,14 @@ int image_ref_check(const char *text, struct err *err)
     return image_ref_normal(text, normal, err);
 }
 
-char *image_ref_url(const struct image_ref *ref)
+const char *image_ref_host(const struct image_ref *ref)
 {
-    bool hub = ref->host[0] == '\0';
-    bool library = hub && !strchr(ref->name, '/');
+    return ref->host[0] ? ref->host : IMAGE_REF_HUB;
+}
 
-    return xasprintf("docker://%s/%s%s%s%s", hub ? HUB : ref->host, library ? "library/" : "",
-        ref->name, ref->digest[0] ? "@" : ":", ref->digest[0] ? ref->digest : ref->tag);
+char *image_ref_path(const struct image_ref *ref)
+{
+    bool library = str_eq(image_ref_host(ref), IMAGE_REF_HUB) && !strchr(ref->name, '/');
+
+    return xasprintf("%s%s", library ? "library/" : "", ref->name);
 }

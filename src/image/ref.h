@@ -13,6 +13,8 @@
 #include "image/digest.h"
 #include "model/session.h"
 
+#define IMAGE_REF_HUB "docker.io" /* where names without a host are */
+
 struct image_ref {
     char host[IMAGE_REF_MAX + 1]; /* with its port; "" when none was given */
     char name[IMAGE_REF_MAX + 1]; /* "library/ubuntu" */
@@ -27,8 +29,8 @@ int image_ref_check(const char *text, struct err *err);
 /* "HOST/NAME:TAG@DIGEST", less what is not there: equal for equal references. A host that nobody
  * would take for one ("registry") stays in front of a "#". */
 int image_ref_normal(const char *text, char ret[IMAGE_REF_MAX + 1], struct err *err);
-/* What skopeo fetches: "docker://HOST/NAME:TAG", Docker Hub where no host was given; with a digest
- * the tag is left out. Heap. */
-char *image_ref_url(const struct image_ref *ref);
+/* Where it is: the registry's host, and the name there ("library/ubuntu"). Heap. */
+const char *image_ref_host(const struct image_ref *ref);
+char *image_ref_path(const struct image_ref *ref);
 
 #endif

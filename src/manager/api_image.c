@@ -97,7 +97,7 @@ struct import {
     char *source; /* of the worker: a path or a reference */
     char *upload; /* path of the uploaded file, removed at the end; NULL */
     int upload_fd;
-    bool replying, insecure;
+    bool replying;
     uv_process_t process;
     uv_pipe_t out;
     bool process_open, out_open;
@@ -264,13 +264,36 @@ static void import_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         uv_close((uv_handle_t *)stream, import_closed);
 }
 
+static void push_all(char ***args, const char *option, char **values)
+{
+    strv_for_each (v, values) {
+        strv_push(args, option);
+        strv_push(args, *v);
+    }
+}
+
+static char **import_args(const struct import *im, const char *blobs, const char *tmp)
+{
+    const struct manager_config *c = &im->m->config;
+    char **args = NULL;
+
+    strv_push(&args, c->import_program);
+    strv_pushf(&args, "--blobs=%s", blobs);
+    strv_pushf(&args, "--tmp=%s", tmp);
+    push_all(&args, "--insecure", c->insecure);
+    push_all(&args, "--mirror", c->mirrors);
+    push_all(&args, "--ca", c->cas);
+    strv_pushf(&args, "--stall=%llus", (unsigned long long)(c->stall_usec / USEC_PER_SEC));
+    strv_push(&args, im->source);
+    return args;
+}
+
 static int import_spawn(struct import *im)
 {
     struct manager *m = im->m;
     _cleanup_free_ char *blobs = xasprintf("%s/blobs", m->config.state_dir);
     _cleanup_free_ char *tmp = xasprintf("%s/tmp", m->config.state_dir);
-    char *args[] = {m->config.import_program, "--blobs", blobs, "--tmp", tmp,
-        im->insecure ? "--insecure" : im->source, im->insecure ? im->source : NULL, NULL};
+    _cleanup_(strv_freep) char **args = import_args(im, blobs, tmp);
     uv_stdio_container_t stdio[3] = {
         {.flags = UV_IGNORE},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&im->out},
@@ -336,14 +359,6 @@ static int image_name_check(const char *text, char name[IMAGE_REF_MAX + 1], stru
     return r == 0 ? image_ref_normal(text, name, err) : r;
 }
 
-/* The registry is one of those that the administrator trusts without a certificate. */
-static bool is_insecure(const struct manager *m, const char *text)
-{
-    struct image_ref ref;
-
-    return image_ref_parse(text, &ref, NULL) == 0 && strv_has(m->config.insecure, ref.host);
-}
-
 void api_image_import(struct call *c)
 {
     const char *ref = NULL, *name;
@@ -365,7 +380,6 @@ void api_image_import(struct call *c)
     }
     im = import_new(c, normal);
     im->source = xasprintf("%s%s", str_starts(ref, "docker://") ? "" : "docker://", ref);
-    im->insecure = is_insecure(c->m, ref);
     im->rq = call_take_request(c);
     import_start(im);
 }

@@ -52,6 +52,15 @@ static int check_host(const char *value, struct err *err)
     return 0;
 }
 
+static int check_pair(const char *value, struct err *err)
+{
+    const char *equals = strchr(value, '=');
+
+    if (equals && equals > value && equals[1])
+        return 0;
+    return err_set(err, -EINVAL, "must be two things with '=' between them");
+}
+
 static int check_attempts(const char *value, struct err *err)
 {
     uint64_t n;
@@ -79,6 +88,12 @@ const struct opt manager_options[] = {
       "the image import worker (muster-import beside musterd if unset)", 0, false, check_absolute },
     { "image.insecure", OPT_STRV, O(insecure), NULL, "HOST[:PORT]",
       "import from this registry by plain HTTP, or with a certificate that cannot be checked" },
+    { "image.mirror", OPT_STRV, O(mirrors), NULL, "HOST=MIRROR",
+      "ask the registry MIRROR before HOST for images of HOST", 0, false, check_pair },
+    { "image.ca", OPT_STRV, O(cas), NULL, "HOST=FILE",
+      "certificates (PEM) to trust at the registry HOST instead of the system's", 0, false, check_pair },
+    { "image.stall", OPT_DURATION, O(stall_usec), "60s", "TIME",
+      "give up on a registry that sends nothing for so long" },
     { "launch.prepare_timeout", OPT_DURATION, O(prepare_usec), "10m", "TIME",
       "give up a start whose containers are not ready by then" },
     { "launch.start_timeout", OPT_DURATION, O(start_usec), "60s", "TIME",

@@ -14,6 +14,9 @@ struct manager_config {
     char **blocked;           /* CIDRs that sessions must not reach */
     char *import_program;     /* muster-import */
     char **insecure;          /* registries, "HOST[:PORT]", that need no valid certificate */
+    char **mirrors;           /* "HOST=MIRROR" */
+    char **cas;               /* "HOST=FILE" */
+    uint64_t stall_usec;      /* how long a registry may send nothing */
     char *tls_cert, *tls_key; /* the site's own, for people */
     char **tls_names;         /* more names and addresses of this manager */
     bool tls_off;             /* plain HTTP on all addresses */

@@ -114,24 +114,26 @@ TEST(a_reference_is_bounded)
     assert_ok(image_ref_check(text, &err), &err);
 }
 
-static void has_url(const char *text, const char *want)
+static void is_at(const char *text, const char *host, const char *path)
 {
     struct image_ref ref;
     struct err err = ERR_INIT;
-    char *url;
+    char *got;
 
     assert_ok(image_ref_parse(text, &ref, &err), &err);
-    url = image_ref_url(&ref);
-    assert_string_equal(url, want);
-    free(url);
+    got = image_ref_path(&ref);
+    assert_string_equal(image_ref_host(&ref), host);
+    assert_string_equal(got, path);
+    free(got);
 }
 
 TEST(what_has_no_registry_is_of_docker_hub_when_fetched)
 {
-    has_url("ubuntu", "docker://docker.io/library/ubuntu:latest");
-    has_url("team/app:1", "docker://docker.io/team/app:1");
-    has_url("h.x#app:1", "docker://h.x/app:1");
-    has_url("h.x/app:1@" DIGEST, "docker://h.x/app@" DIGEST);
+    is_at("ubuntu", "docker.io", "library/ubuntu");
+    is_at("docker.io/ubuntu", "docker.io", "library/ubuntu");
+    is_at("team/app:1", "docker.io", "team/app");
+    is_at("h.x#app:1", "h.x", "app");
+    is_at("h.x/a/app:1@" DIGEST, "h.x", "a/app");
 }
 
 int main(void)
