@@ -24,6 +24,7 @@
 #define LOOP_TRIES 16
 
 struct below {
+    struct below_peer peer; /* lookup NULL: none, all is done here */
     char *scratch;
     char **blobs;   /* lowest first */
     size_t mounted; /* of blobs, at SCRATCH/low/N */
@@ -40,12 +41,22 @@ struct below *below_new(const char *scratch)
     return b;
 }
 
+struct below *below_new_peer(const struct below_peer *peer)
+{
+    struct below *b = xnew(struct below);
+
+    b->peer = *peer;
+    b->root = -1;
+    return b;
+}
+
 static void unmount_root(struct below *b)
 {
-    _cleanup_free_ char *merged = xasprintf("%s/merged", b->scratch);
+    _cleanup_free_ char *merged = NULL;
 
     if (!b->has_root)
         return;
+    merged = xasprintf("%s/merged", b->scratch);
     cleanup_close(&b->root);
     b->root = -1;
     (void)umount2(merged, MNT_DETACH);
@@ -281,7 +292,7 @@ static int type_of(mode_t mode, enum item_type *ret)
     }
 }
 
-int below_lookup(struct below *b, const char *path, struct item *ret, struct err *err)
+static int lookup(struct below *b, const char *path, struct item *ret, struct err *err)
 {
     _cleanup_close_ int fd = open_path(b, path, O_PATH, err);
     _cleanup_(item_done) struct item i = {0};
@@ -310,7 +321,22 @@ int below_lookup(struct below *b, const char *path, struct item *ret, struct err
     return 0;
 }
 
+int below_lookup(struct below *b, const char *path, struct item *ret, struct err *err)
+{
+    if (!b->peer.lookup)
+        return lookup(b, path, ret, err);
+    b->asked = true;
+    return b->peer.lookup(b->peer.arg, path, ret, err);
+}
+
+int below_root(struct below *b, struct layer_root *ret, struct err *err)
+{
+    return b->peer.root(b->peer.arg, ret, err);
+}
+
 int below_open(struct below *b, const char *path, struct err *err)
 {
+    if (b->peer.open)
+        return b->peer.open(b->peer.arg, path, err);
     return open_path(b, path, O_RDONLY | O_NONBLOCK, err);
 }

@@ -9,6 +9,17 @@
 #include "image/item.h"
 
 struct below;
+struct layer_root;
+
+/* Another process that answers instead: the one who converts may have no right to mount. */
+struct below_peer {
+    int (*lookup)(void *arg, const char *path, struct item *ret, struct err *err);
+    int (*open)(void *arg, const char *path, struct err *err);
+    int (*root)(void *arg, struct layer_root *ret, struct err *err);
+    void *arg;
+};
+
+struct below *below_new_peer(const struct below_peer *peer);
 
 /* scratch: a folder of ours. The process must be single-threaded (unshare(2)). */
 struct below *below_new(const char *scratch);
@@ -27,5 +38,7 @@ bool below_was_asked(const struct below *b);
 int below_lookup(struct below *b, const char *path, struct item *ret, struct err *err);
 /* The content of a file found by below_lookup; returns a descriptor. */
 int below_open(struct below *b, const char *path, struct err *err);
+/* What the root of the layers below is like; of a peer only. */
+int below_root(struct below *b, struct layer_root *ret, struct err *err);
 
 #endif

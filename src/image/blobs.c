@@ -50,21 +50,26 @@ void blobs_done(struct blobs *b)
 }
 
 /* Open file description locks (fcntl(2)): one byte for each diff id, nothing to clean up. */
-int blobs_lock(struct blobs *b, const char *diff_id, struct err *err)
+static int set_lock(struct blobs *b, const char *diff_id, short type)
 {
-    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_len = 1};
 
-    if (fcntl(b->lock, F_OFD_SETLK, &lock) < 0)
-        return err_sys(err, -errno, "cannot unlock the blobs");
-    if (!diff_id)
-        return 0;
-    lock.l_type = F_WRLCK;
     lock.l_start = (off_t)digest_number(diff_id);
-    lock.l_len = 1;
-    while (fcntl(b->lock, F_OFD_SETLKW, &lock) < 0)
-        if (errno != EINTR)
-            return err_sys(err, -errno, "cannot lock a layer");
-    return 0;
+    return fcntl(b->lock, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
+int blobs_try_lock(struct blobs *b, const char *diff_id, struct err *err)
+{
+    int r = set_lock(b, diff_id, F_WRLCK);
+
+    if (r == -EACCES)
+        r = -EAGAIN;
+    return r < 0 ? err_sys(err, r, "cannot lock a layer") : 0;
+}
+
+void blobs_unlock(struct blobs *b, const char *diff_id)
+{
+    (void)set_lock(b, diff_id, F_UNLCK);
 }
 
 char *blobs_path(const struct blobs *b, const char *digest)
@@ -164,9 +169,9 @@ int blobs_record(const struct blobs *b, bool by_chain, const char *id,
 
 /* ---- blobs ---- */
 
-char *blobs_tmp_path(const struct blobs *b)
+char *blobs_tmp_path(const struct blobs *b, uint32_t number)
 {
-    return xasprintf("%s/blob", b->tmp.path);
+    return xasprintf("%s/blob%u", b->tmp.path, number);
 }
 
 static int seal(const char *path, struct layer_record *record, struct err *err)

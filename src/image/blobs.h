@@ -30,8 +30,9 @@ struct layer_record {
 int blobs_open(const char *dir, struct blobs *ret, struct err *err);
 void blobs_done(struct blobs *b);
 
-/* Wait until no other import converts this layer; held until the next call with NULL. */
-int blobs_lock(struct blobs *b, const char *diff_id, struct err *err);
+/* -EAGAIN: another import converts this layer. */
+int blobs_try_lock(struct blobs *b, const char *diff_id, struct err *err);
+void blobs_unlock(struct blobs *b, const char *diff_id);
 
 /* A record by diff id (by_chain false) or chain id. -ENOENT: none, or its blob is gone. */
 int blobs_find(const struct blobs *b, bool by_chain, const char *id, struct layer_record *ret,
@@ -39,8 +40,8 @@ int blobs_find(const struct blobs *b, bool by_chain, const char *id, struct laye
 int blobs_record(const struct blobs *b, bool by_chain, const char *id,
     const struct layer_record *record, struct err *err);
 
-/* Where to write a new blob; heap. */
-char *blobs_tmp_path(const struct blobs *b);
+/* Where to write a new blob of that number; heap. */
+char *blobs_tmp_path(const struct blobs *b, uint32_t number);
 /* Hash, sync, make read-only, move in; sets digest and size of the record. */
 int blobs_add(
     const struct blobs *b, const char *tmp_path, struct layer_record *record, struct err *err);

@@ -126,7 +126,7 @@ int credentials_find(const json_t *doc, const char *from, const char *host, cons
     struct credentials c = {0};
     const json_t *best = NULL;
     size_t best_len = 0;
-    json_t *entry;
+    json_t *entry = NULL;
     const char *key;
 
     json_object_foreach (json_object_get(doc, "auths"), key, entry) {
@@ -140,5 +140,18 @@ int credentials_find(const json_t *doc, const char *from, const char *host, cons
         return -ENOENT;
     c.from = xstrdup(json_str_or(best, "from", from));
     *ret = c;
+    return 0;
+}
+
+int credentials_read(
+    const char *key, const json_t *entry, char **ret_registry, struct credentials *ret)
+{
+    _cleanup_free_ char *clean = clean_key(key);
+    int r = json_is_object(entry) ? read_entry(entry, ret) : -EINVAL;
+
+    if (r < 0)
+        return r;
+    *ret_registry = str_ends(clean, IMAGE_REF_HUB) && !strchr(clean, '/') ? xstrdup(IMAGE_REF_HUB)
+                                                                          : TAKE_PTR(clean);
     return 0;
 }

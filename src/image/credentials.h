@@ -23,6 +23,9 @@ int credentials_check(const json_t *doc, struct err *err);
  * entry (ours, not Docker's) or else from. -ENOENT. doc NULL: none. */
 int credentials_find(const json_t *doc, const char *from, const char *host, const char *name,
     struct credentials *ret);
+/* One entry of "auths", and the registry that its key means ("docker.io"; heap). -EINVAL. */
+int credentials_read(
+    const char *key, const json_t *entry, char **ret_registry, struct credentials *ret);
 void credentials_done(struct credentials *c);
 
 #endif

@@ -127,7 +127,7 @@ static int sort_names(struct erofs_writer *w, struct erofs_file *dir, struct err
 {
     uint32_t n = 0;
 
-    dir->order = arena_alloc(&w->arena, (dir->name_count + 2) * sizeof(*dir->order));
+    dir->order = arena_alloc(&w->arena, (dir->name_count + 2) * sizeof(void *));
     if (!dir->order)
         return erofs_disk_full(err);
     dir->order[n++] = dots(w, dir, dir, 1);
@@ -139,7 +139,7 @@ static int sort_names(struct erofs_writer *w, struct erofs_file *dir, struct err
             dir->order[n++] = name;
     assert(n == dir->name_count + 2);
     dir->name_count = n;
-    qsort(dir->order, n, sizeof(*dir->order), compare);
+    qsort(dir->order, n, sizeof(void *), compare);
     return 0;
 }
 

@@ -12,7 +12,7 @@ struct fetch {
     const char *auths_from; /* where they are from, for errors */
     char **insecure;        /* registries: plain HTTP, or a certificate that cannot be checked */
     char **mirrors;         /* "HOST=MIRROR": asked before HOST is */
-    char **cas;             /* "HOST=FILE": certificates to trust there */
+    char **cas;             /* "HOST=PEM": certificates to trust there, their text */
     uint64_t stall_usec;    /* how long a registry may send nothing */
     uint64_t max_bytes;     /* of what is fetched */
     void (*progress)(void *arg, uint64_t bytes, uint64_t total);

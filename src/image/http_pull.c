@@ -149,8 +149,10 @@ static void set_how(struct pull *p, const struct pull_opts *o)
     curl_easy_setopt(p->easy, CURLOPT_USERAGENT, "muster-import");
     curl_easy_setopt(p->easy, CURLOPT_SSL_VERIFYPEER, o->insecure ? 0L : 1L);
     curl_easy_setopt(p->easy, CURLOPT_SSL_VERIFYHOST, o->insecure ? 0L : 2L);
-    if (o->ca)
-        curl_easy_setopt(p->easy, CURLOPT_CAINFO, o->ca);
+    if (o->ca) {
+        struct curl_blob pem = {(void *)o->ca, strlen(o->ca), CURL_BLOB_NOCOPY};
+        curl_easy_setopt(p->easy, CURLOPT_CAINFO_BLOB, &pem);
+    }
 }
 
 void pull_start(struct pull *p, const struct pull_opts *o)

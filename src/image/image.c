@@ -104,6 +104,7 @@ json_t *image_to_json(const struct image *i)
     json_object_set_new(j, "layers", layers);
     json_object_set_new(j, "config", config_json(i));
     json_set_u64(j, "size", i->size);
+    json_set_bool(j, "pinned", i->pinned);
     json_set_u64(j, "created_usec", i->created_usec);
     json_set_u64(j, "last_used_usec", i->last_used_usec);
     return j;
@@ -124,6 +125,7 @@ json_t *image_public_json(const struct image *i)
     json_set_str(j, "name", i->name);
     json_set_u64(j, "layers", i->layer_count);
     json_set_u64(j, "size", i->size);
+    json_set_bool(j, "pinned", i->pinned);
     set_time(j, "created_at", i->created_usec);
     set_time(j, "last_used_at", i->last_used_usec);
     json_object_set_new(j, "config", config_json(i));
@@ -236,6 +238,7 @@ int image_from_json(const json_t *j, struct image **ret, struct err *err)
         (r = json_get_u64(j, "size", INT64_MAX, &i->size, err)) < 0)
         return err_prefix(err, "image");
     i->created_usec = json_u64_or(j, "created_usec", 0);
+    i->pinned = json_bool_or(j, "pinned", false);
     i->last_used_usec = json_u64_or(j, "last_used_usec", 0);
     *ret = TAKE_PTR(i);
     return 0;

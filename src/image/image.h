@@ -28,6 +28,7 @@ struct image {
     char user[256];                        /* as written in the image; "": none */
     uint32_t stop_signal;                  /* 15 unless the image says otherwise */
     uint64_t size;                         /* bytes of all its blob files */
+    bool pinned;                           /* never removed for space */
     uint64_t created_usec, last_used_usec; /* when imported, when a session used it; real time */
 };
 

@@ -302,9 +302,13 @@ static int put_dir_marks(struct node *n, void *arg, struct err *err)
 static int put_root(struct layer *l, const struct layer_root *below, struct err *err)
 {
     struct node *root = l->names.root;
+    struct layer_root asked;
     int r;
 
     if (!root->listed) {
+        if (!below && (r = below_root(l->below, &asked, err)) < 0)
+            return r;
+        below = below ? below : &asked;
         if (below->has_xattrs && !root->opaque &&
             (r = below_lookup(l->below, "", &root->attr, err)) < 0)
             return r;

@@ -40,7 +40,7 @@ typedef void (*layer_progress_fn)(void *arg, uint64_t bytes);
 /*
  * Read the stream to the end of the tar (stream_end is the caller's), put everything into the sink
  * and finish it. Whether below was asked says if the result depends on it; besides, the root's
- * attributes come from root_below when the layer does not list its root.
+ * attributes come from root_below (NULL: below_root) when the layer does not list its root.
  */
 int layer_convert(struct stream *in, struct below *below, const struct layer_root *root_below,
     const struct layer_limits *limits, struct sink *out, layer_progress_fn progress, void *arg,

@@ -11,7 +11,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/opt.h"
-#include "base/str.h"
+#include "base/strv.h"
 #include "image/credentials.h"
 #include "image/import.h"
 #include "image/manifest.h"
@@ -45,6 +45,7 @@ static const struct opt options[] = {
 /* clang-format on */
 
 #define DEPTH_MAX 512
+#define CA_MAX_BYTES ((size_t)1 << 20)
 
 static void tell_error(const struct err *err)
 {
@@ -70,6 +71,26 @@ static char *absolute(const char *path)
         return xstrdup(path);
     cwd = getcwd(NULL, 0);
     return xasprintf("%s/%s", cwd ? cwd : "", path);
+}
+
+/* "HOST=FILE" to "HOST=TEXT OF THE FILE": read before rights are given up. */
+static int read_cas(const struct config *c, char ***ret, struct err *err)
+{
+    char **cas = c->cas;
+
+    strv_for_each (s, cas) {
+        _cleanup_free_ char *text = NULL;
+        const char *equals = strchr(*s, '=');
+        int r;
+
+        if (!equals)
+            return err_set(err, -EINVAL, "--ca: must be HOST=FILE");
+        r = fs_read(equals + 1, CA_MAX_BYTES, &text, NULL, err);
+        if (r < 0)
+            return r;
+        strv_pushf(ret, "%.*s=%s", (int)(equals - *s), *s, text);
+    }
+    return 0;
 }
 
 /* NULL when there are none. */
@@ -98,6 +119,7 @@ static int run(const struct config *c, const char *source, struct err *err)
     bool is_path = source[0] == '/' || source[0] == '.';
     _cleanup_free_ char *from = is_path ? absolute(source) : xstrdup(source);
     _cleanup_(json_decrefp) json_t *auths = NULL;
+    _cleanup_(strv_freep) char **cas = NULL;
     struct import i = {
         .blobs = blobs,
         .tmp = tmp,
@@ -108,7 +130,6 @@ static int run(const struct config *c, const char *source, struct err *err)
         .auths_from = c->authfile,
         .insecure = c->insecure,
         .mirrors = c->mirrors,
-        .cas = c->cas,
         .stall_usec = c->stall_usec,
         .limits = {c->max_size, c->max_entries, DEPTH_MAX},
         .out = stdout,
@@ -117,6 +138,10 @@ static int run(const struct config *c, const char *source, struct err *err)
 
     if (c->name && (r = image_ref_check(c->name, err)) < 0)
         return r;
+    r = read_cas(c, &cas, err);
+    if (r < 0)
+        return r;
+    i.cas = cas;
     r = read_auths(c, &auths, err);
     if (r < 0)
         return err_prefix(err, "credentials");

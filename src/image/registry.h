@@ -15,7 +15,7 @@ struct registry;
 
 struct registry_opts {
     const char *host, *name; /* "registry.lan:5000", "team/app" */
-    const char *ca;          /* file with the certificates to trust; NULL: the system's */
+    const char *ca;          /* text of the certificates to trust; NULL: the system's */
     bool insecure;           /* any certificate, or plain HTTP */
     const json_t *auths;     /* credentials.h; NULL: none */
     const char *auths_from;

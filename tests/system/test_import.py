@@ -578,6 +578,31 @@ def test_an_import_does_not_take_the_folders_of_one_that_runs(imp, tmp_path):
     assert p.returncode == 0 and json.loads(out.splitlines()[-1])["type"] == "image"
 
 
+def status_of(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def test_what_strangers_wrote_is_read_without_rights(imp, tmp_path):
+    l = big_layout(tmp_path)
+    p = subprocess.Popen(imp.argv(l.path), stdout=subprocess.PIPE, text=True)
+    seen = []
+    while p.poll() is None:
+        try:
+            for child in open(f"/proc/{p.pid}/task/{p.pid}/children").read().split():
+                s = status_of(child)
+                if s["Seccomp"] == "2":
+                    fds = [os.readlink(f"/proc/{child}/fd/{n}") for n in os.listdir(f"/proc/{child}/fd")]
+                    seen.append((s, fds))
+        except OSError:
+            pass
+    assert p.wait() == 0 and seen
+    for s, fds in seen:
+        assert s["Uid"].split() == ["65534"] * 4 and s["Gid"].split() == ["65534"] * 4
+        assert s["Groups"].strip() == "" and int(s["CapEff"], 16) == 0 and s["NoNewPrivs"] == "1"
+        assert not any(".lock" in x or x.endswith("/tmp") for x in fds), fds
+
+
 def test_no_mount_is_left(imp, tmp_path):
     check(imp, tmp_path, BASE, [f("usr/lib/n")], [f("etc/sub/m")])
     assert str(tmp_path) not in open("/proc/self/mountinfo").read()
