@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/proc.h"
 #include "base/str.h"
 #include "cli/api.h"
@@ -15,14 +16,26 @@
 
 struct import_opts {
     struct cli_common common;
-    char *name;
+    char *name, *as;
+};
+
+struct prune_opts {
+    struct cli_common common;
+    uint64_t unused_for;
 };
 
 /* clang-format off */
 const struct opt image_import_options[] = {
     { "name", OPT_STR, offsetof(struct import_opts, name), NULL, "NAME",
       "what to call it (the reference, or the file's name, if unset)", 'n', true },
+    { "as", OPT_STR, offsetof(struct import_opts, as), NULL, "NAME", "the same", 0, true },
     CLI_COMMON_OPTIONS(struct import_opts)
+};
+
+const struct opt image_prune_options[] = {
+    { "unused-for", OPT_DURATION, offsetof(struct prune_opts, unused_for), "30d", "TIME",
+      "images that no session used for so long", 0, true },
+    CLI_COMMON_OPTIONS(struct prune_opts)
 };
 
 static const struct column columns[] = {
@@ -31,6 +44,7 @@ static const struct column columns[] = {
     { "LAYERS", 2, true },
     { "IMPORTED", 1 },
     { "SESSIONS", 3, true },
+    { "PINNED", 5 },
     { "ID", 4, .cut = true },
 };
 /* clang-format on */
@@ -91,6 +105,7 @@ int cmd_image_ls(struct cli *cli, int argc, char **argv)
         table_cell(t, layers_of(i));
         table_cell(t, text_time(i, "created_at", cli->utc));
         table_cell(t, text_member(i, "sessions"));
+        table_cell(t, xstrdup(json_bool_or(i, "pinned", false) ? "yes" : ""));
         table_cell(t, text_member(i, "id"));
     }
     table_print(t, stdout);
@@ -135,6 +150,64 @@ int cmd_image_rm(struct cli *cli, int argc, char **argv)
     if (code != CLI_GO_ON)
         return code;
     return cli_each(cli, argc - rest, argv + rest, remove_one, NULL);
+}
+
+static int set_pinned(struct cli *cli, int argc, char **argv, bool pinned)
+{
+    static struct cli_plain o;
+    struct err err = ERR_INIT;
+    int rest, worst = EXIT_OK, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    for (int i = rest; i < argc; i++) {
+        _cleanup_free_ char *path = image_path(argv[i]);
+        _cleanup_(json_decrefp) json_t *body = json_object();
+        json_set_bool(body, "pinned", pinned);
+        if (api_call(cli, "PATCH", path, body, NULL, &err) < 0) {
+            code = cli_fail(cli, &err);
+            worst = MAX_OF(worst, code);
+        }
+    }
+    return worst;
+}
+
+int cmd_image_pin(struct cli *cli, int argc, char **argv)
+{
+    return set_pinned(cli, argc, argv, true);
+}
+
+int cmd_image_unpin(struct cli *cli, int argc, char **argv)
+{
+    return set_pinned(cli, argc, argv, false);
+}
+
+int cmd_image_prune(struct cli *cli, int argc, char **argv)
+{
+    static struct prune_opts o;
+    _cleanup_(json_decrefp) json_t *body = NULL;
+    _cleanup_free_ char *path = NULL;
+    char size[SIZE_TEXT_MAX];
+    struct err err = ERR_INIT;
+    const json_t *name;
+    size_t n;
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
+
+    if (code != CLI_GO_ON)
+        return code;
+    path = xasprintf(
+        "/v1/images?unused_for=%llu", (unsigned long long)(o.unused_for / USEC_PER_SEC));
+    if (api_call(cli, "DELETE", path, NULL, &body, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        api_print(cli, body);
+        return EXIT_OK;
+    }
+    json_array_foreach (json_object_get(body, "images"), n, name)
+        printf("%s\n", json_string_value(name));
+    cli_say(
+        "%s of blobs removed from the manager", size_format(json_u64_or(body, "bytes", 0), size));
+    return EXIT_OK;
 }
 
 /* --- import ------------------------------------------------------------------------------- */
@@ -361,6 +434,8 @@ int cmd_image_import(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
+    if (!o.name)
+        o.name = o.as;
     if (!is_path(argv[rest]))
         return import_ref(cli, argv[rest], o.name);
     name = o.name ? xstrdup(o.name) : name_of_file(argv[rest]);

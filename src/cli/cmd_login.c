@@ -1,14 +1,11 @@
 /* login, whoami, version: who asks whom. */
-#include <termios.h>
-
 #include "base/str.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/hidden.h"
 #include "cli/text.h"
 #include "cli/trust.h"
 #include "net/cert.h"
-
-#define TOKEN_LINE_MAX 512
 
 struct login_opts {
     struct cli_common common;
@@ -31,32 +28,6 @@ const struct opt login_options[] = {
     CLI_TALK_OPTIONS(struct login_opts)
 };
 /* clang-format on */
-
-/* One line of stdin, heap; not shown while it is typed. */
-static char *read_token(void)
-{
-    char line[TOKEN_LINE_MAX];
-    struct termios shown, hidden;
-    bool tty = tcgetattr(STDIN_FILENO, &shown) == 0;
-    const char *got;
-
-    if (tty) {
-        hidden = shown;
-        hidden.c_lflag &= ~(tcflag_t)ECHO;
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden);
-        fputs("Token: ", stderr);
-        fflush(stderr);
-    }
-    got = fgets(line, sizeof(line), stdin);
-    if (tty) {
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &shown);
-        fputc('\n', stderr);
-    }
-    if (!got)
-        return NULL;
-    line[strcspn(line, "\r\n")] = '\0';
-    return xstrdup(line);
-}
 
 static int check_token(struct cli *cli)
 {
@@ -91,7 +62,7 @@ int cmd_login(struct cli *cli, int argc, char **argv)
     cli->token = xstrdup(getenv("MUSTER_TOKEN"));
     if (str_is_empty(cli->token)) {
         free(cli->token);
-        cli->token = read_token();
+        cli->token = hidden_line("Token");
     }
     if (str_is_empty(cli->token))
         return cli_usage(cli,

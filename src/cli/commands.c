@@ -81,8 +81,23 @@ const struct command cli_commands[] = {
       "  muster image import --name pytorch registry.example.com/pytorch:24.05\n"
       "  muster image import ./base.tar\n"
       "  muster image import --name mine ./oci-layout/\n", image_import_options },
+    { "image pin", cmd_image_pin, "[OPTION]... IMAGE...", 1, -1, 0, DATA,
+      "Keep images, whatever space is needed", NULL, cli_plain_options },
+    { "image unpin", cmd_image_unpin, "[OPTION]... IMAGE...", 1, -1, 0, DATA, "Undo a pin", NULL,
+      cli_plain_options },
+    { "image prune", cmd_image_prune, "[OPTION]...", 0, 0, 0, DATA,
+      "Remove images that nobody used for a time, and blobs that no image has", NULL,
+      image_prune_options },
     { "image rm", cmd_image_rm, "[OPTION]... IMAGE...", 1, -1, 0, DATA, "Remove images", NULL,
       cli_plain_options },
+    { "secret ls", cmd_secret_ls, "[OPTION]...", 0, 0, 0, DATA, "List credentials for registries", NULL,
+      cli_plain_options },
+    { "secret set", cmd_secret_set, "[OPTION]... [REGISTRY[/PATH]]", 0, 1, 0, DATA,
+      "Keep credentials for a registry",
+      "  muster secret set --user alice registry.example.com < password\n"
+      "  muster secret set --docker-config ~/.docker/config.json\n", secret_set_options },
+    { "secret rm", cmd_secret_rm, "[OPTION]... REGISTRY[/PATH]...", 1, -1, 0, DATA,
+      "Forget credentials for registries", NULL, secret_rm_options },
     { "volume ls", cmd_volume_ls, "[OPTION]...", 0, 0, 0, DATA, "List volumes", NULL, volume_ls_options },
     { "volume create", cmd_volume_create, "[OPTION]... NAME", 1, 1, 0, DATA, "Make a volume",
       "  muster volume create data\n  muster create --volume data:/data base\n", cli_plain_options },

@@ -27,8 +27,11 @@ COMMAND(help);
 COMMAND(hold);
 COMMAND(image_import);
 COMMAND(image_ls);
+COMMAND(image_pin);
+COMMAND(image_prune);
 COMMAND(image_rm);
 COMMAND(image_show);
+COMMAND(image_unpin);
 COMMAND(login);
 COMMAND(logs);
 COMMAND(ls);
@@ -49,6 +52,9 @@ COMMAND(policy_show);
 COMMAND(prio);
 COMMAND(release);
 COMMAND(run);
+COMMAND(secret_ls);
+COMMAND(secret_rm);
+COMMAND(secret_set);
 COMMAND(show);
 COMMAND(ssh);
 COMMAND(status);
@@ -76,10 +82,11 @@ struct main_opts {
 extern const struct opt main_options[];
 extern const struct opt account_options[], create_options[], down_options[], events_options[],
     exec_options[], export_options[], extend_options[], forward_options[], group_options[],
-    help_options[], image_import_options[], login_options[], logs_options[], ls_options[],
-    node_add_options[], node_drain_options[], node_tokens_options[], plan_options[], run_options[],
-    ssh_options[], status_options[], stop_options[], up_options[], user_add_options[],
-    volume_ls_options[], volume_rm_options[], wait_options[];
+    help_options[], image_import_options[], image_prune_options[], login_options[], logs_options[],
+    ls_options[], node_add_options[], node_drain_options[], node_tokens_options[], plan_options[],
+    run_options[], secret_rm_options[], secret_set_options[], ssh_options[], status_options[],
+    stop_options[], up_options[], user_add_options[], volume_ls_options[], volume_rm_options[],
+    wait_options[];
 
 /* Print; each returns the exit code. */
 int help_overview(FILE *out);

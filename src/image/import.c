@@ -9,6 +9,7 @@
 #include "image/layers.h"
 #include "image/plan.h"
 #include "image/sandbox.h"
+#include "image/squash.h"
 
 #define FETCH_MEMORY_MAX (UINT64_C(1) << 30)
 
@@ -119,7 +120,7 @@ static int fetch(struct run *run, char **ret_path, struct err *err)
     int r;
 
     if ((r = image_ref_parse(o->source, &ref, err)) < 0 ||
-        (r = sandbox_run(folder, &limits, fetch_here, &f, err)) < 0)
+        (r = sandbox_run(SANDBOX_NETWORK, folder, &limits, fetch_here, &f, err)) < 0)
         return r;
     *ret_path = xasprintf("%s/layout", folder);
     return 0;
@@ -127,18 +128,21 @@ static int fetch(struct run *run, char **ret_path, struct err *err)
 
 static int open_source(struct run *run, struct err *err)
 {
-    _cleanup_free_ char *fetched = NULL;
     const char *path = run->opts->source;
-    int r;
+    uint64_t max = run->opts->limits.max_bytes;
+    _cleanup_free_ char *made = NULL;
+    int r = 0;
 
     if (!run->opts->is_path) {
-        r = fetch(run, &fetched, err);
-        if (r < 0)
-            return r;
-        path = fetched;
+        r = fetch(run, &made, err);
+    } else if (squash_is_one(path)) {
+        _cleanup_free_ char *folder = xasprintf("%s/squash", run->scratch.path);
+        made = xasprintf("%s/rootfs.tar", folder);
+        r = squash_to_tar(path, folder, max, err);
     }
-    r = source_open(path, run->scratch.path, run->opts->limits.max_bytes, &run->source, err);
-    return r < 0 ? err_prefix(err, "'%s'", path) : 0;
+    if (r == 0)
+        r = source_open(made ? made : path, run->scratch.path, max, &run->source, err);
+    return r < 0 && run->opts->is_path ? err_prefix(err, "'%s'", path) : r;
 }
 
 static int convert_layers(struct run *run, struct err *err)

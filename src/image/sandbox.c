@@ -78,7 +78,7 @@ int sandbox_enter(enum sandbox kind, const struct sandbox_limits *limits, struct
         (MEMORY_IS_LIMITED && set_limit(RLIMIT_DATA, limits->memory_bytes) < 0))
         return err_sys(err, -errno, "cannot set limits");
     /* Fails for who is not root and may not make namespaces; the filter has no socket either. */
-    if (kind == SANDBOX_ALONE)
+    if (kind != SANDBOX_NETWORK)
         (void)unshare(CLONE_NEWNET | CLONE_NEWIPC);
     r = become_nobody(err);
     if (r < 0)
@@ -90,15 +90,15 @@ int sandbox_enter(enum sandbox kind, const struct sandbox_limits *limits, struct
 
 /* ---- a function in a process of its own ---- */
 
-static _Noreturn void run(const char *folder, const struct sandbox_limits *limits,
-    int (*fn)(void *arg, struct err *err), void *arg, int out)
+static _Noreturn void run(enum sandbox kind, const char *folder,
+    const struct sandbox_limits *limits, int (*fn)(void *arg, struct err *err), void *arg, int out)
 {
     struct err err = ERR_INIT;
     int r = chdir(folder) < 0 ? err_sys(&err, -errno, "cannot enter '%s'", folder) : 0;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (r == 0)
-        r = sandbox_enter(SANDBOX_NETWORK, limits, &err);
+        r = sandbox_enter(kind, limits, &err);
     if (r == 0)
         r = fn(arg, &err);
     if (r < 0)
@@ -125,7 +125,7 @@ static int take_result(int in, pid_t pid, struct err *err)
     return err_set(err, said.code, "%s", said.text);
 }
 
-int sandbox_run(const char *folder, const struct sandbox_limits *limits,
+int sandbox_run(enum sandbox kind, const char *folder, const struct sandbox_limits *limits,
     int (*fn)(void *arg, struct err *err), void *arg, struct err *err)
 {
     int ends[2], r;
@@ -140,7 +140,7 @@ int sandbox_run(const char *folder, const struct sandbox_limits *limits,
     pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        run(folder, limits, fn, arg, ends[1]);
+        run(kind, folder, limits, fn, arg, ends[1]);
     }
     close(ends[1]);
     r = pid < 0 ? err_sys(err, -errno, "cannot start a process") : take_result(ends[0], pid, err);

@@ -6,6 +6,7 @@
 
 enum sandbox {
     SANDBOX_NETWORK, /* no privileges; files that everybody may read, and the network */
+    SANDBOX_OFFLINE, /* the same without the network; programs may be run */
     SANDBOX_ALONE,   /* nor any file that is not open already, nor the network, nor programs */
 };
 
@@ -18,9 +19,9 @@ struct sandbox_limits {
 /* Becomes nobody if it is root; sets limits and the filter of system calls. */
 int sandbox_enter(enum sandbox kind, const struct sandbox_limits *limits, struct err *err);
 
-/* Runs fn in a process of its own that may use the network, in a new folder that is all it can
- * write to and is its working directory. Blocks; err is what fn said. */
-int sandbox_run(const char *folder, const struct sandbox_limits *limits,
+/* Runs fn in a process of its own (SANDBOX_NETWORK or SANDBOX_OFFLINE), in a new folder that is all
+ * it can write to and is its working directory. Blocks; err is what fn said. */
+int sandbox_run(enum sandbox kind, const char *folder, const struct sandbox_limits *limits,
     int (*fn)(void *arg, struct err *err), void *arg, struct err *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include "manager/accounts.h"
 #include "manager/api.h"
 #include "manager/depends.h"
+#include "manager/first_use.h"
 #include "manager/launch.h"
 #include "manager/sshkeys.h"
 #include "manager/state.h"
@@ -20,26 +21,13 @@
 
 static int check_image(struct manager *m, struct session *s, struct err *err)
 {
-    char name[IMAGE_REF_MAX + 1], **command = NULL;
+    char name[IMAGE_REF_MAX + 1];
     const struct image *i;
-    int r;
 
     if (image_ref_normal(s->image, name, err) < 0)
         return err_prefix(err, "'image'");
     i = map_get(&m->images, name);
-    if (!i)
-        return err_set(err, -ENOENT,
-            "there is no image '%s'; see 'muster image ls', or import it with 'muster image "
-            "import'",
-            s->image);
-    STR_SET(s->image_id, i->id);
-    image_command(i, s->command, s->kind == KIND_TRAIN, &command, NULL);
-    s->has_command = strv_len(command) > 0;
-    r = session_request_check(s, s->has_command, err);
-    if (r == 0)
-        r = session_environment_check(s, i->env, command, err);
-    strv_free(command);
-    return r;
+    return i ? first_use_take(s, i, err) : first_use_check(m, s, err);
 }
 
 static int check_group(struct manager *m, struct session *s, struct err *err)
@@ -146,6 +134,7 @@ static int accept_session(struct manager *m, struct session *s, struct err *err)
     m->depends_wanted |= s->depends != NULL;
     session_save(m, s);
     pass_want(m);
+    first_use_begin(m, s);
     log_info("session %s (%llu): submitted by %s, %u x %u.%03u CPUs", s->id,
         (unsigned long long)s->num, s->owner, s->size, s->each.cpu_milli / 1000,
         s->each.cpu_milli % 1000);

@@ -92,6 +92,8 @@ const struct opt manager_options[] = {
       "ask the registry MIRROR before HOST for images of HOST", 0, false, check_pair },
     { "image.ca", OPT_STRV, O(cas), NULL, "HOST=FILE",
       "certificates (PEM) to trust at the registry HOST instead of the system's", 0, false, check_pair },
+    { "image.auto_import", OPT_STRV, O(auto_import), "*", "HOST[:PORT]",
+      "import on first use from this registry; *: from every one that is named; docker.io: short names too" },
     { "image.stall", OPT_DURATION, O(stall_usec), "60s", "TIME",
       "give up on a registry that sends nothing for so long" },
     { "launch.prepare_timeout", OPT_DURATION, O(prepare_usec), "10m", "TIME",

@@ -14,6 +14,7 @@ struct manager_config {
     char **blocked;           /* CIDRs that sessions must not reach */
     char *import_program;     /* muster-import */
     char **insecure;          /* registries, "HOST[:PORT]", that need no valid certificate */
+    char **auto_import;       /* registries that the first use of an image may import from */
     char **mirrors;           /* "HOST=MIRROR" */
     char **cas;               /* "HOST=FILE" */
     uint64_t stall_usec;      /* how long a registry may send nothing */

@@ -12,6 +12,7 @@
 #include "base/proc.h"
 #include "manager/api.h"
 #include "manager/events.h"
+#include "manager/first_use.h"
 #include "manager/gateway.h"
 #include "manager/joins.h"
 #include "manager/launch.h"
@@ -104,6 +105,7 @@ static int run(struct manager *m, struct err *err)
     if (r < 0)
         return r;
     pass_start(m);
+    first_use_resume(m);
     uv_timer_init(m->loop, &m->tick);
     m->tick.data = term.data = intr.data = m;
     uv_timer_start(&m->tick, on_tick, TICK_MSEC, TICK_MSEC);

@@ -63,6 +63,9 @@ struct manager {
     struct map tokens;      /* hash -> struct token */
     struct map volumes;     /* "OWNER/NAME" -> struct volume */
     struct map images;      /* name -> struct image */
+    struct map imports;     /* name -> struct import (imports.c), those that others may join */
+    unsigned import_count;  /* imports of any kind that run */
+    struct map secrets;     /* "OWNER/REGISTRY" -> struct secret (secrets.c) */
     struct map streams;     /* id -> struct stream (gateway.c) */
     struct map idempotency; /* "OWNER/KEY" -> session id, heap */
 

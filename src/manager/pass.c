@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "manager/depends.h"
+#include "manager/first_use.h"
 #include "manager/launch.h"
 #include "manager/overlay.h"
 #include "manager/state.h"
@@ -96,7 +97,7 @@ static void tell_session(struct manager *m, const char *id)
 {
     const struct session *s = map_get(&m->sessions, id);
 
-    if (s)
+    if (s && !first_use_waits(s))
         sched_session_put(&m->sched, s, clock_real_usec());
     else
         sched_session_remove(&m->sched, id);
@@ -168,7 +169,12 @@ static void place_session(struct manager *m, const struct sched_start *start)
 
 void pass_reason(struct manager *m, struct session *s, struct sched_reason *ret)
 {
-    sched_explain(&m->sched, s, ret);
+    if (first_use_waits(s)) {
+        *ret = (struct sched_reason){.code = "image", .slurm = "Resources"};
+        first_use_reason(m, s, ret->text, sizeof(ret->text));
+    } else {
+        sched_explain(&m->sched, s, ret);
+    }
     STR_SET(s->reason_code, ret->code);
     STR_SET(s->reason, ret->text);
 }

@@ -13,6 +13,7 @@
 #include "manager/history.h"
 #include "manager/launch.h"
 #include "manager/overlay.h"
+#include "manager/secrets.h"
 #include "manager/settings.h"
 #include "manager/tokens.h"
 #include "wire/node.h"
@@ -143,10 +144,11 @@ void volume_forget(struct manager *m, struct volume *v)
     free(v);
 }
 
-void image_save(struct manager *m, const struct image *i)
+void image_save(struct manager *m, const struct image *i, const char *event)
 {
     put(m, (struct store_doc){.kind = "image", .id = i->name}, image_to_json(i));
-    emit(m, "image.imported", i->name, "", json_object());
+    if (event)
+        emit(m, event, i->name, "", json_object());
 }
 
 void setting_save(struct manager *m, const char *id, json_t *body)
@@ -364,6 +366,12 @@ static int load_image(
     return r;
 }
 
+static int load_secret(
+    struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err)
+{
+    return secret_load(m, body, err);
+}
+
 static int load_kind(struct manager *m, const struct store_filter *filter,
     int (*one)(struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err),
     struct err *err)
@@ -388,6 +396,7 @@ static int load_all(struct manager *m, struct err *err)
         { { .kind = "token" }, load_token },
         { { .kind = "volume" }, load_volume },
         { { .kind = "image" }, load_image },
+        { { .kind = "secret" }, load_secret },
         { { .kind = "node" }, load_node },
         { { .kind = "session", .not_state = "ended" }, load_session },
     };
@@ -474,6 +483,8 @@ int state_load(struct manager *m, struct err *err)
     map_init(&m->tokens);
     map_init(&m->volumes);
     map_init(&m->images);
+    map_init(&m->imports);
+    map_init(&m->secrets);
     map_init(&m->streams);
     map_init(&m->idempotency);
     map_init(&m->dirty);
@@ -524,6 +535,8 @@ void state_done(struct manager *m)
     map_done(&m->tokens, free);
     map_done(&m->volumes, free);
     map_done(&m->images, free_image);
+    map_done(&m->imports, NULL);
+    map_done(&m->secrets, secret_free);
     map_done(&m->streams, NULL);
     map_done(&m->idempotency, free);
     map_done(&m->dirty, NULL);

@@ -23,7 +23,8 @@ void node_forget(struct manager *m, struct mnode *n);
 void group_save(struct manager *m, const struct group *g);
 void user_save(struct manager *m, const struct user *u);
 void volume_save(struct manager *m, const struct volume *v);
-void image_save(struct manager *m, const struct image *i);
+/* event: "image.imported", ...; NULL: none. */
+void image_save(struct manager *m, const struct image *i, const char *event);
 void setting_save(struct manager *m, const char *id, json_t *body); /* taken */
 /* Stage the removal, and free. */
 void volume_forget(struct manager *m, struct volume *v);

@@ -610,6 +610,41 @@ def test_no_mount_is_left(imp, tmp_path):
         assert str(tmp_path) not in open(n).read()
 
 
+# ---- squashfs --------------------------------------------------------------------------------
+
+
+def squash(tmp_path, how, *entries):
+    tree, out = tmp_path / "tree", tmp_path / f"{how}.sqsh"
+    tree.mkdir()
+    subprocess.run(["tar", "--extract", "--xattrs", "--xattrs-include=*", "--same-owner", "--same-permissions",
+                    "--directory", tree], input=make_tar(entries), check=True)
+    subprocess.run(["mksquashfs", tree, out, "-comp", how, "-quiet", "-no-progress"], check=True,
+                   stdout=subprocess.DEVNULL)
+    out.chmod(0o600)
+    return out
+
+
+@pytest.mark.parametrize("how", ["zstd", "lzo", "gzip"])
+def test_a_squashfs_as_enroot_makes_them_becomes_an_image(imp, tmp_path, how):
+    entries = [d("."), d("etc"), d("bin", mode=0o711), f("bin/x", b"y" * 9000, mode=0o4755, uid=3),
+               ln("etc/l", "../bin/x"), f("etc/n", uid=1000, gid=7, xattrs={"user.a": b"v"})]
+    image = imp(squash(tmp_path, how, *entries)).image
+    got, want = mounted(imp, image), reference(entries)
+    assert len(image["layers"]) == 1
+    for tree in (got, want):
+        for e in tree.values():
+            e.pop("mtime")  # of the folder that tar made
+    same(got, want)
+
+
+@pytest.mark.parametrize("cut", [200, 5000])
+def test_a_damaged_squashfs_is_refused(imp, tmp_path, cut):
+    whole = squash(tmp_path, "zstd", d("."), f("a", os.urandom(20000))).read_bytes()
+    bad = tmp_path / "bad.sqsh"
+    bad.write_bytes(whole[:cut])
+    assert "sqfs2tar cannot read the squashfs" in imp(bad).error
+
+
 # ---- registries --------------------------------------------------------------------------------
 
 
