@@ -107,13 +107,19 @@ static char *clean_key(const char *key)
     return clean;
 }
 
+/* "docker.io", or one of the names that it had. */
+static bool is_hub(const char *key)
+{
+    return str_eq(key, IMAGE_REF_HUB) || (str_ends(key, "." IMAGE_REF_HUB) && !strchr(key, '/'));
+}
+
 /* How much of HOST/NAME the key names: 0 when it is about something else. */
 static size_t match(const char *key, const char *host, const char *name)
 {
     _cleanup_free_ char *clean = clean_key(key), *full = xasprintf("%s/%s", host, name);
     size_t len = strlen(clean);
 
-    if (str_eq(host, IMAGE_REF_HUB) && str_ends(clean, IMAGE_REF_HUB) && !strchr(clean, '/'))
+    if (str_eq(host, IMAGE_REF_HUB) && is_hub(clean))
         return strlen(host);
     return strncmp(full, clean, len) == 0 && full[len] == '/' && len >= strlen(host) ? len
         : str_eq(full, clean)                                                        ? len
@@ -151,7 +157,6 @@ int credentials_read(
 
     if (r < 0)
         return r;
-    *ret_registry = str_ends(clean, IMAGE_REF_HUB) && !strchr(clean, '/') ? xstrdup(IMAGE_REF_HUB)
-                                                                          : TAKE_PTR(clean);
+    *ret_registry = is_hub(clean) ? xstrdup(IMAGE_REF_HUB) : TAKE_PTR(clean);
     return 0;
 }

@@ -234,6 +234,13 @@ static bool is_aufs_meta(const char *raw)
     return false;
 }
 
+static bool is_whiteout_name(const char *raw)
+{
+    const char *slash = strrchr(raw, '/');
+
+    return str_starts(slash ? slash + 1 : raw, WHITEOUT);
+}
+
 static int take_entry(struct convert *c, struct archive_entry *e, struct err *err)
 {
     const char *raw = archive_entry_pathname(e);
@@ -248,6 +255,9 @@ static int take_entry(struct convert *c, struct archive_entry *e, struct err *er
     if (is_aufs_meta(raw))
         return 0;
     r = layer_find_place(&c->l, raw, &p, err);
+    /* umoci whites out all that was in a folder which is a file now: it is gone anyway. */
+    if (r == -ENOTDIR && is_whiteout_name(raw))
+        return 0;
     if (r < 0)
         return r;
     if (str_eq(p.name, OPAQUE_MARKER))

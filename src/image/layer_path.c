@@ -160,7 +160,7 @@ static int step_known(
     case NODE_WHITEOUT:
         return imply_dir(l, w, n, &attr, err);
     default:
-        return layer_failed(w->raw, -EINVAL, "a part of the path is no folder in this layer", err);
+        return layer_failed(w->raw, -ENOTDIR, "a part of the path is no folder in this layer", err);
     }
 }
 

@@ -25,7 +25,7 @@ struct place {
     char name[LAYER_NAME_MAX + 1];
 };
 
-/* -EINVAL, -ENAMETOOLONG, -ELOOP with the name in the text. */
+/* -EINVAL, -ENAMETOOLONG, -ELOOP, -ENOTDIR with the name in the text. */
 int layer_find_place(struct layer *l, const char *raw, struct place *ret, struct err *err);
 struct node *layer_node_at(const struct layer *l, const struct place *p); /* NULL */
 /* Does what is below the layer show at this folder? */

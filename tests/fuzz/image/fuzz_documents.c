@@ -2,6 +2,7 @@
  * The JSON documents around an image, from an attacker: the first byte says which. What is refused
  * says why; a config that is taken makes an image that survives the store.
  */
+#include "image/credentials.h"
 #include "image/manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,8 +27,19 @@ static void use_config(struct image *run)
         abort();
 }
 
+static void use_credentials(const json_t *doc)
+{
+    struct credentials who = {0};
+
+    if (credentials_find(doc, "a file", "registry.lan:5000", "team/app", &who) == 0 && !who.user &&
+        !who.token)
+        abort();
+    credentials_done(&who);
+}
+
 static int parse(char which, const char *text, size_t len, struct err *err)
 {
+    _cleanup_(json_decrefp) json_t *doc = NULL;
     struct docker_manifest d;
     struct image_config c;
     struct image_line l;
@@ -43,7 +55,10 @@ static int parse(char which, const char *text, size_t len, struct err *err)
     else if (which == 'c' && (r = image_config_parse(text, len, "amd64", &c, err)) == 0) {
         use_config(c.run);
         image_config_done(&c);
-    } else if (!strchr("mdlc", which) || which == '\0')
+    } else if (which == 'a' && (r = json_parse(text, len, CREDENTIALS_MAX_BYTES, &doc, err)) == 0) {
+        use_credentials(doc);
+        r = credentials_check(doc, err);
+    } else if (!strchr("mdlca", which) || which == '\0')
         return 0;
     return r;
 }

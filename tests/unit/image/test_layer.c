@@ -154,7 +154,7 @@ TEST(links_of_the_layer_are_followed_inside_the_root)
         LINK("l", "/../d"), FILE("l/x"));
     REFUSES(-ELOOP, "'a/x': too many symbolic links on the way", LINK("a", "a"), FILE("a/x"));
     REFUSES(
-        -EINVAL, "'f/x': a part of the path is no folder in this layer", FILE("f"), FILE("f/x"));
+        -ENOTDIR, "'f/x': a part of the path is no folder in this layer", FILE("f"), FILE("f/x"));
 }
 
 TEST(a_hard_link_names_the_place_of_its_target)
@@ -215,9 +215,15 @@ TEST(a_listed_or_opaque_root_is_told)
     buf_done(&r.said);
 }
 
+TEST(whiteouts_below_what_is_a_file_now_say_nothing)
+{
+    CONVERTS("file 'f'\ndir '' 0700\nend\n", FILE("f"), FILE("f/.wh.x"), FILE("f/d/.wh..wh..opq"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whiteouts_below_what_is_a_file_now_say_nothing),
         cmocka_unit_test(names_are_cleaned_and_implied_folders_made_once),
         cmocka_unit_test(a_whiteout_is_put_at_the_end_and_marks_its_folder),
         cmocka_unit_test(a_name_whited_out_and_made_again_is_no_whiteout),
