@@ -357,6 +357,7 @@ int sink_erofs_new(int fd, const char *scratch, struct sink **ret, struct err *e
     int r;
 
     s->ops = &erofs_ops;
+    s->memory = &w->arena;
     w->out = (struct erofs_out){.fd = fd, .buf = xcalloc(1, EROFS_OUT)};
     w->chunk.buf = xcalloc(1, EROFS_CHUNK);
     w->table_size = FIRST_SIZE;

@@ -4,12 +4,14 @@
  * a plain one, which the kernel reads without copying. Zeros, also those of holes, are compressed
  * 512 KiB at a time into one block.
  */
+#include <fcntl.h>
 #include <lz4.h>
 
 #include "base/str.h"
 #include "image/erofs_write.h"
 
 #define ZEROS_MAX (512u * 1024)
+#define WRITE_BACK (UINT64_C(16) << 20)
 
 static const char zeros[ZEROS_MAX];
 
@@ -19,6 +21,17 @@ int erofs_disk_full(struct err *err)
 }
 
 /* ---- blocks ---- */
+
+/* Begin to write to disk what is there: at the end it has to be, and the disk is idle now. */
+static void write_back(struct erofs_out *o, size_t n)
+{
+    o->written += n;
+    if (o->written - o->begun < WRITE_BACK)
+        return;
+    (void)sync_file_range(
+        o->fd, (off_t)o->begun, (off_t)(o->written - o->begun), SYNC_FILE_RANGE_WRITE);
+    o->begun = o->written;
+}
 
 int erofs_out_flush(struct erofs_out *o, struct err *err)
 {
@@ -32,6 +45,7 @@ int erofs_out_flush(struct erofs_out *o, struct err *err)
             return err_sys(err, -errno, "cannot write the blob");
         p += n;
         o->len -= (size_t)n;
+        write_back(o, (size_t)n);
     }
     return 0;
 }

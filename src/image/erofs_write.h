@@ -43,7 +43,8 @@ struct erofs_out { /* content of files, in the order they come */
     int fd;
     char *buf;
     size_t len;
-    uint32_t block; /* the next one, counting what is in buf */
+    uint32_t block;          /* the next one, counting what is in buf */
+    uint64_t written, begun; /* bytes; of these on their way to the disk */
 };
 
 struct erofs_chunk { /* of the file that is open */

@@ -57,8 +57,11 @@ struct sink_ops {
     void (*free)(struct sink *s);
 };
 
+struct arena;
+
 struct sink {
     const struct sink_ops *ops;
+    struct arena *memory; /* where what is known about the names can be, too; NULL: none */
 };
 
 void sink_freep(struct sink **s);

@@ -396,7 +396,7 @@ int layer_convert(struct stream *in, struct below *below, const struct layer_roo
     int r;
 
     assert(c.tar);
-    skeleton_init(&c.l.names);
+    skeleton_init(&c.l.names, out->memory);
     r = read_tar(&c, err);
     archive_read_free(c.tar);
     if (r == 0)

@@ -29,7 +29,7 @@ static const char *const allowed[] = {"brk", "clock_gettime", "clock_nanosleep",
     "getrandom", "gettid", "gettimeofday", "lseek", "madvise", "mprotect", "mremap", "munmap",
     "nanosleep", "newfstatat", "poll", "pread64", "pwrite64", "read", "readv", "recvfrom",
     "recvmsg", "restart_syscall", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sendmsg",
-    "sendto", "sigaltstack", "sysinfo", "tgkill", "write", "writev"};
+    "sendto", "sigaltstack", "sync_file_range", "sysinfo", "tgkill", "write", "writev"};
 
 static int set_filter(struct err *err)
 {

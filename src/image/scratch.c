@@ -87,21 +87,25 @@ static int make_locked(const char *parent, struct scratch *ret, struct err *err)
     return 0;
 }
 
+/* The lock of PARENT, held while the others are looked at. */
+static int lock_parent(const char *parent, int *ret, struct err *err)
+{
+    _cleanup_free_ char *path = xasprintf("%s/.lock", parent);
+    _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0 || flock(fd, LOCK_EX) < 0)
+        return err_sys(err, -errno, "cannot lock '%s'", path);
+    *ret = TAKE_FD(fd);
+    return 0;
+}
+
 int scratch_make(const char *parent, struct scratch *ret, struct err *err)
 {
-    _cleanup_free_ char *lock_path = xasprintf("%s/.lock", parent);
     struct orphans orphans = {0};
     int lock, r;
 
-    r = fs_mkdir_p(parent, 0700, err);
-    if (r < 0)
+    if ((r = fs_mkdir_p(parent, 0700, err)) < 0 || (r = lock_parent(parent, &lock, err)) < 0)
         return r;
-    lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (lock < 0 || flock(lock, LOCK_EX) < 0) {
-        r = err_sys(err, -errno, "cannot lock '%s'", lock_path);
-        cleanup_close(&lock);
-        return r;
-    }
     r = find_orphans(parent, &orphans, err);
     if (r == 0)
         r = make_locked(parent, ret, err);
@@ -112,10 +116,19 @@ int scratch_make(const char *parent, struct scratch *ret, struct err *err)
 
 void scratch_done(struct scratch *s)
 {
+    struct orphans orphans = {0};
+    int lock;
+
     if (!s->path)
         return;
     (void)fs_remove_tree(s->path, NULL);
     close(s->lock);
+    *strrchr(s->path, '/') = '\0';
+    if (lock_parent(s->path, &lock, NULL) == 0) {
+        (void)find_orphans(s->path, &orphans, NULL);
+        close(lock);
+        remove_orphans(&orphans);
+    }
     free(s->path);
     *s = (struct scratch){0};
 }

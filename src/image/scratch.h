@@ -1,7 +1,8 @@
 /*
  * A temporary folder that does not outlive its owner: PARENT/import.XXXXXX, locked (flock(2)) as
- * long as the process lives. Whoever makes the next one in the same parent removes those whose
- * owner is gone; owners that live are left alone.
+ * long as the process lives. Whoever makes or removes one in the same parent removes those whose
+ * owner is gone, too (a worker of a killed one may live a moment longer, so both); owners that live
+ * are left alone.
  */
 #ifndef IMAGE_SCRATCH_H
 #define IMAGE_SCRATCH_H

@@ -13,20 +13,24 @@ static size_t hash_of(const struct node *parent, const char *name, size_t len)
     return (size_t)(h ^ (h >> 32));
 }
 
-static struct node *make(struct node *parent, const char *name, size_t len, enum node_type type)
+static struct node *make(
+    struct arena *memory, struct node *parent, const char *name, size_t len, enum node_type type)
 {
-    struct node *n = xcalloc(1, sizeof(*n) + len + 1);
+    struct node *n = memory ? arena_alloc(memory, sizeof(*n) + len + 1) : NULL;
 
+    if (!n) /* with a full disk the import fails soon; until then there is the heap */
+        n = xcalloc(1, sizeof(*n) + len + 1);
     n->parent = parent;
     n->type = type;
     memcpy(n->name, name, len);
     return n;
 }
 
-void skeleton_init(struct skeleton *s)
+void skeleton_init(struct skeleton *s, struct arena *memory)
 {
     *s = (struct skeleton){
-        .root = make(NULL, "", 0, NODE_DIR),
+        .memory = memory,
+        .root = make(memory, NULL, "", 0, NODE_DIR),
         .table = xnew_array(struct node *, FIRST_SIZE),
         .size = FIRST_SIZE,
     };
@@ -70,7 +74,7 @@ struct node *skeleton_find(
 struct node *skeleton_add(
     struct skeleton *s, struct node *parent, const char *name, size_t len, enum node_type type)
 {
-    struct node *n = make(parent, name, len, type);
+    struct node *n = make(s->memory, parent, name, len, type);
 
     if (s->count >= s->size)
         grow(s);
@@ -89,7 +93,8 @@ static void free_below(struct skeleton *s, struct node *n, bool unlink)
         if (unlink)
             *slot(s, n, c->name, strlen(c->name)) = c->chain;
         item_done(&c->attr);
-        free(c);
+        if (!s->memory)
+            free(c);
         s->count--;
     }
     n->child = NULL;
@@ -106,7 +111,8 @@ void skeleton_done(struct skeleton *s)
         return;
     free_below(s, s->root, false);
     item_done(&s->root->attr);
-    free(s->root);
+    if (!s->memory)
+        free(s->root);
     free(s->table);
     *s = (struct skeleton){0};
 }

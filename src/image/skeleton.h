@@ -5,6 +5,7 @@
 #ifndef IMAGE_SKELETON_H
 #define IMAGE_SKELETON_H
 
+#include "image/arena.h"
 #include "image/item.h"
 
 enum node_type {
@@ -29,12 +30,13 @@ struct node {
 };
 
 struct skeleton {
+    struct arena *memory; /* of the nodes, borrowed; NULL: the heap */
     struct node *root;
     struct node **table;
     size_t size, count;
 };
 
-void skeleton_init(struct skeleton *s);
+void skeleton_init(struct skeleton *s, struct arena *memory);
 void skeleton_done(struct skeleton *s);
 struct node *skeleton_find(
     const struct skeleton *s, const struct node *parent, const char *name, size_t len);

@@ -297,7 +297,7 @@ static void close_others(const struct worker_opts *o, int socket)
     (void)close_range((unsigned)from, ~0U, 0);
 }
 
-static _Noreturn void run(const struct worker_opts *o, int socket)
+static _Noreturn void run(const struct worker_opts *o, int socket, pid_t parent)
 {
     struct self s = {.socket = socket};
     struct err err = ERR_INIT;
@@ -305,6 +305,8 @@ static _Noreturn void run(const struct worker_opts *o, int socket)
 
     /* Whoever started it may be gone before the next line. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
     (void)signal(SIGXFSZ, SIG_IGN);
     close_others(o, socket);
     r = work(&s, o, &err);
@@ -318,14 +320,14 @@ int worker_start(const struct worker_opts *opts, pid_t *ret_pid, int *ret_socket
 {
     struct timeval patience = {PATIENCE_S, 0};
     int ends[2];
-    pid_t pid;
+    pid_t pid, self = getpid();
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(err, -errno, "cannot make a socket");
     pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        run(opts, ends[1]);
+        run(opts, ends[1], self);
     }
     close(ends[1]);
     if (pid < 0) {

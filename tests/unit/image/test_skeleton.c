@@ -16,7 +16,7 @@ TEST(a_name_is_found_in_its_own_folder_only)
     struct skeleton s;
     struct node *a, *b;
 
-    skeleton_init(&s);
+    skeleton_init(&s, NULL);
     a = add(&s, s.root, "a");
     b = add(&s, a, "b");
     assert_ptr_equal(find(&s, s.root, "a"), a);
@@ -32,7 +32,7 @@ TEST(many_names_are_found_again)
     struct skeleton s;
     char name[16];
 
-    skeleton_init(&s);
+    skeleton_init(&s, NULL);
     for (int i = 0; i < 20000; i++) {
         snprintf(name, sizeof(name), "n%d", i);
         add(&s, s.root, name);
@@ -51,7 +51,7 @@ TEST(a_path_is_told_from_the_root_and_bounded)
     char path[16];
     struct node *n;
 
-    skeleton_init(&s);
+    skeleton_init(&s, NULL);
     n = add(&s, add(&s, add(&s, s.root, "usr"), "lib"), "x");
     assert_int_equal(skeleton_path(n, path, sizeof(path)), 0);
     assert_string_equal(path, "usr/lib/x");
@@ -69,7 +69,7 @@ TEST(pruning_forgets_all_below_and_nothing_else)
     struct skeleton s;
     struct node *a, *other;
 
-    skeleton_init(&s);
+    skeleton_init(&s, NULL);
     a = add(&s, s.root, "a");
     other = add(&s, s.root, "other");
     add(&s, add(&s, a, "b"), "c");
