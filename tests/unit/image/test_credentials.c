@@ -1,5 +1,6 @@
 /* Credentials as Docker's config.json has them. */
 #include "image/credentials.h"
+#include "image/ref.h"
 #include "unit.h"
 
 static json_t *parse(const char *text)
@@ -40,8 +41,8 @@ TEST(the_most_specific_entry_is_taken)
 TEST(old_forms_of_a_host_are_understood)
 {
     finds("{\"auths\": {\"https://h/v1/\": {\"username\": \"u\"}}}", "h", "x", "u");
-    finds("{\"auths\": {\"https://index.docker.io/v1/\": {\"username\": \"u\"}}}", "docker.io",
-        "library/x", "u");
+    finds("{\"auths\": {\"https://index." IMAGE_REF_HUB "/v1/\": {\"username\": \"u\"}}}",
+        "docker.io", "library/x", "u");
     finds("{\"auths\": {\"evil-docker.io\": {\"username\": \"u\"}}}", "docker.io", "x", NULL);
 }
 
