@@ -48,7 +48,7 @@ def pulls(c):
 
 def events(c, kind):
     text = c.cli("-o", "json", "events", check=0).stdout
-    return [line for line in text.splitlines() if kind in line]
+    return [line for line in text.splitlines() if kind in line and REF in line]
 
 
 def test_a_session_may_name_an_image_of_a_registry(c):
