@@ -53,7 +53,7 @@ int cmd_secret_ls(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_GO_ON)
         return code;
-    if (api_get(cli, "/v1/secrets", &body, &err) < 0)
+    if (api_get_all(cli, "/v1/secrets", "secrets", &body, &err) < 0)
         return cli_fail(cli, &err);
     if (cli->json) {
         api_print(cli, body);

@@ -156,7 +156,7 @@ void api_image_prune(struct call *c)
     if (!call_query_u64(c, "unused_for", UINT64_C(30) * 86400, UINT64_C(36600) * 86400, &seconds))
         return;
     if (c->m->import_count > 0) {
-        reply_error(c, 409, "busy", "an image is being imported; try again when it is here");
+        reply_error(c, 503, "busy", "an image is being imported; try again when it is here");
         return;
     }
     body = json_object();

@@ -1,7 +1,7 @@
 /* Secrets over HTTP: set, listed without what is secret in them, removed. */
 #include "base/clock.h"
 #include "image/credentials.h"
-#include "manager/api.h"
+#include "manager/api_page.h"
 #include "manager/secrets.h"
 
 static json_t *secret_json(const struct secret *s)
@@ -16,17 +16,23 @@ static json_t *secret_json(const struct secret *s)
     return o;
 }
 
+static bool may_see(const struct call *c, const void *value)
+{
+    const struct secret *s = value;
+
+    return !s->owner[0] || str_eq(s->owner, c->user->name);
+}
+
+static json_t *listed(const struct call *c, void *value, void *arg)
+{
+    return secret_json(value);
+}
+
 void api_secret_list(struct call *c)
 {
-    json_t *list = json_array(), *body = json_object();
-
-    map_for_each (e, &c->m->secrets) {
-        const struct secret *s = e->value;
-        if (!s->owner[0] || str_eq(s->owner, c->user->name))
-            json_array_append_new(list, secret_json(s));
-    }
-    json_object_set_new(body, "secrets", list);
-    reply_json(c, 200, body);
+    reply_page(c,
+        &(struct page_of){
+            .what = "secrets", .map = &c->m->secrets, .may_see = may_see, .to_json = listed});
 }
 
 /* Whose secret is meant: the caller's, or the cluster's. NULL: refused, and answered. */
