@@ -158,20 +158,21 @@ struct self {
 static int ask(struct self *s, enum worker_says says, const char *path, struct frame *f, char **ret,
     struct err *err)
 {
-    int r = send_frame(s->socket, (struct frame){.what = says}, path, strlen(path));
-
-    if (r == 0)
-        r = receive_frame(s->socket, f, ret);
-    if (r < 0)
-        return err_set(err, r, "nobody answers about the layers below");
-    return f->code < 0 ? err_set(err, f->code, "%s", *ret) : 0;
+    if (send_frame(s->socket, (struct frame){.what = says}, path, strlen(path)) != 0 ||
+        receive_frame(s->socket, f, ret) != 0) {
+        (void)err_set(err, -EPROTO, "nobody answers about the layers below");
+        return -EPROTO;
+    }
+    if (f->code < 0)
+        (void)err_set(err, f->code, "%s", *ret);
+    return MIN_OF(f->code, 0);
 }
 
 static int ask_lookup(void *arg, const char *path, struct item *ret, struct err *err)
 {
     _cleanup_(item_done) struct item i = {0};
     _cleanup_free_ char *text = NULL;
-    struct frame f;
+    struct frame f = {0};
     int r = ask(arg, WORKER_LOOKUP, path, &f, &text, err);
 
     if (r < 0)
@@ -186,7 +187,7 @@ static int ask_lookup(void *arg, const char *path, struct item *ret, struct err 
 static int ask_root(void *arg, struct layer_root *ret, struct err *err)
 {
     _cleanup_free_ char *text = NULL;
-    struct frame f;
+    struct frame f = {0};
     int r = ask(arg, WORKER_ROOT, "", &f, &text, err);
 
     if (r == 0 && f.len == sizeof(*ret))

@@ -79,8 +79,8 @@ static int invite_wanted(const struct call *c, struct invite *i, struct err *err
     if (r == 0)
         r = ttl_from_json(c->body, &ttl, err);
     if (r == 0 && map_count(&c->m->invites) >= INVITES_MAX)
-        r = err_set(
-            err, -ENOSPC, "there are %d join tokens already; see 'muster node tokens'", INVITES_MAX);
+        r = err_set(err, -ENOSPC, "there are %d join tokens already; see 'muster node tokens'",
+            INVITES_MAX);
     if (r < 0)
         return r;
     STR_SET(i->node, node);

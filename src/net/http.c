@@ -225,16 +225,17 @@ int http_look(const char *url, const char *server_name, char **ret_chain, struct
     struct uri uri;
     int r = uri_parse_http(url, &uri, err);
 
-    if (r == 0 && !uri.tls)
-        r = err_set(err, -EINVAL, "'%s' does not begin with https://", url);
-    if (r == 0)
-        r = tls_load(&ops, err);
+    if (r < 0)
+        return r;
+    if (!uri.tls)
+        return err_set(err, -EINVAL, "'%s' does not begin with https://", url);
+    r = tls_load(&ops, err);
     if (r == 0)
         r = ops->config_client(server_name ? server_name : uri.host, &files, &config, err);
     if (r < 0)
         return r;
     r = look(&uri, config, ret_chain, err);
-    config->ops->config_free(config);
+    ops->config_free(config);
     return r < 0 ? err_prefix(err, "%s", url) : 0;
 }
 
