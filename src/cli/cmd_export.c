@@ -92,7 +92,7 @@ int cmd_export_workload(struct cli *cli, int argc, char **argv)
     static struct export_opts o;
     struct err err = ERR_INIT;
     struct window w;
-    uint64_t next = 0;
+    _cleanup_free_ char *next = NULL;
     bool more = true;
     int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
@@ -102,15 +102,15 @@ int cmd_export_workload(struct cli *cli, int argc, char **argv)
     puts("submit,duration,size,cpus,mem,gpus,gpu_model,limit,estimate,user,group,single_node,nice");
     do {
         _cleanup_(json_decrefp) json_t *page = NULL;
-        _cleanup_free_ char *before = next ? xasprintf("&before=%llu", (unsigned long long)next)
-                                           : NULL;
-        _cleanup_free_ char *path = xasprintf("/v1/sessions?state=ended%s&limit=%d%s",
-            o.mine ? "" : "&all=1", PAGE, before ? before : "");
+        _cleanup_free_ char *after = next ? http_encode(next) : NULL;
+        _cleanup_free_ char *path = xasprintf("/v1/sessions?state=ended%s&limit=%d%s%s",
+            o.mine ? "" : "&all=1", PAGE, after ? "&after=" : "", after ? after : "");
 
         if (api_get(cli, path, &page, &err) < 0)
             return cli_fail(cli, &err);
         more = print_page(json_object_get(page, "sessions"), &w);
-        next = json_u64_or(page, "next", 0);
+        free(next);
+        next = json_str_or(page, "next", NULL) ? xstrdup(json_str_or(page, "next", "")) : NULL;
     } while (more && next);
     return EXIT_OK;
 }

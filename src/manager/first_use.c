@@ -51,7 +51,7 @@ bool first_use_waits(const struct session *s)
     return s->state == SESSION_PENDING && s->image_id[0] == '\0';
 }
 
-void first_use_begin(struct manager *m, const struct session *s)
+void first_use_begin(struct manager *m, struct session *s)
 {
     char name[IMAGE_REF_MAX + 1];
 
@@ -63,8 +63,12 @@ void first_use_begin(struct manager *m, const struct session *s)
         image_save(m, i, NULL);
     }
 
-    if (first_use_waits(s) && image_ref_normal(s->image, name, NULL) == 0)
-        import_ref(m, name, s->image, s->owner, NULL);
+    if (!first_use_waits(s) || image_ref_normal(s->image, name, NULL) < 0)
+        return;
+    STR_SET(s->reason_code, "image");
+    STR_SET(s->reason, "its image has to be imported");
+    session_save(m, s);
+    import_ref(m, name, s->image, s->owner, NULL);
 }
 
 static bool waits_for(const struct session *s, const char *name)

@@ -15,7 +15,7 @@ int first_use_check(const struct manager *m, struct session *s, struct err *err)
 /* It was accepted and waits for its image. */
 bool first_use_waits(const struct session *s);
 /* It was accepted: its image is imported now, or noted as used. */
-void first_use_begin(struct manager *m, const struct session *s);
+void first_use_begin(struct manager *m, struct session *s);
 /* After a start: of all that wait. */
 void first_use_resume(struct manager *m);
 /* An import has ended; error NULL: the image is here. */

@@ -445,7 +445,7 @@ def test_an_image_comes_from_a_registry_and_what_is_wrong_is_said(registry, tmp_
     for ref, says in [
             (f"{host}/team/app:2", f"registry '{host}': .*manifest unknown"),
             (f"{host}/none:1", f"registry '{host}': .*manifest unknown"),
-            ("127.0.0.1:1/app:1", "registry '127.0.0.1:1': .*connection refused"),
+            ("127.0.0.1:1/app:1", "registry '127.0.0.1:1': .*Connection refused"),
             ("localhost:5000/team/app:1", "registry 'localhost:5000': .*HTTPS"),  # not one of the trusted
             ("127.0.0.1:5000/Team/app", "the name may have a-z")]:
         r = c.cli("image", "import", ref, "--name", "wrong", user="alice")

@@ -499,7 +499,7 @@ class Cluster:
         page = self.api("GET", query)
         found = page["sessions"]
         while page["next"]:
-            page = self.api("GET", f"{query}&before={page['next']}")
+            page = self.api("GET", f"{query}&after={urllib.parse.quote(page['next'])}")
             found += page["sessions"]
         return found
 
