@@ -3,6 +3,7 @@
 #include "base/strv.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/listing.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -186,34 +187,19 @@ static char *users_text(const json_t *account)
     return buf_take(&b);
 }
 
+static void add_row(const struct cli *cli, struct table *t, const json_t *a)
+{
+    table_cell(t, text_member(a, "name"));
+    table_cell(t, text_member(a, "parent"));
+    table_cell(t, xasprintf("%llu", (unsigned long long)json_u64_or(a, "shares", 0)));
+    table_cell(t, users_text(a));
+    table_cell(t, quotas_text(a));
+}
+
 int cmd_account_ls(struct cli *cli, int argc, char **argv)
 {
-    static struct cli_plain o;
-    _cleanup_(table_freep) struct table *t = NULL;
-    _cleanup_(json_decrefp) json_t *body = NULL;
-    struct err err = ERR_INIT;
-    const json_t *a;
-    size_t i;
-    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
-
-    if (code != CLI_GO_ON)
-        return code;
-    if (api_get_all(cli, "/v1/accounts", "accounts", &body, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        api_print(cli, body);
-        return EXIT_OK;
-    }
-    t = table_new(columns, ARRAY_LEN(columns));
-    json_array_foreach (json_object_get(body, "accounts"), i, a) {
-        table_cell(t, text_member(a, "name"));
-        table_cell(t, text_member(a, "parent"));
-        table_cell(t, xasprintf("%llu", (unsigned long long)json_u64_or(a, "shares", 0)));
-        table_cell(t, users_text(a));
-        table_cell(t, quotas_text(a));
-    }
-    table_print(t, stdout);
-    return EXIT_OK;
+    return listing_run(cli, argc, argv,
+        &(struct listing){"/v1/accounts", "accounts", columns, ARRAY_LEN(columns), add_row});
 }
 
 static void print_bound(const json_t *a, const char *title, const char *key)
@@ -319,20 +305,20 @@ int cmd_account_set(struct cli *cli, int argc, char **argv)
     return send(cli, "PATCH", path, body);
 }
 
+static int remove_one(struct cli *cli, const char *name, const void *arg)
+{
+    _cleanup_free_ char *path = account_path(name);
+    struct err err = ERR_INIT;
+
+    return api_call(cli, "DELETE", path, NULL, NULL, &err) < 0 ? cli_fail(cli, &err) : EXIT_OK;
+}
+
 int cmd_account_rm(struct cli *cli, int argc, char **argv)
 {
     static struct cli_plain o;
-    struct err err = ERR_INIT;
-    int rest, worst = EXIT_OK, code = cli_parse(cli, argc, argv, &o, &rest);
+    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
 
     if (code != CLI_GO_ON)
         return code;
-    for (; rest < argc; rest++) {
-        _cleanup_free_ char *path = account_path(argv[rest]);
-        if (api_call(cli, "DELETE", path, NULL, NULL, &err) < 0) {
-            code = cli_fail(cli, &err);
-            worst = MAX_OF(worst, code);
-        }
-    }
-    return worst;
+    return cli_each(cli, argc - rest, argv + rest, remove_one, NULL);
 }

@@ -4,6 +4,7 @@
 #include "base/strv.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/listing.h"
 #include "cli/request.h"
 #include "cli/table.h"
 #include "cli/text.h"
@@ -55,7 +56,7 @@ static char *limit_of(const json_t *g, const char *key)
     return xstrdup(seconds ? duration_format(seconds * USEC_PER_SEC, text) : "-");
 }
 
-static void add_row(struct table *t, const json_t *g)
+static void add_row(const struct cli *cli, struct table *t, const json_t *g)
 {
     bool debug = json_bool_or(g, "allow_debug", false),
          train = json_bool_or(g, "allow_train", false);
@@ -74,27 +75,8 @@ static void add_row(struct table *t, const json_t *g)
 
 int cmd_group_ls(struct cli *cli, int argc, char **argv)
 {
-    static struct cli_plain o;
-    _cleanup_(table_freep) struct table *t = NULL;
-    _cleanup_(json_decrefp) json_t *body = NULL;
-    struct err err = ERR_INIT;
-    const json_t *g;
-    size_t i;
-    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
-
-    if (code != CLI_GO_ON)
-        return code;
-    if (api_get_all(cli, "/v1/groups", "groups", &body, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        api_print(cli, body);
-        return EXIT_OK;
-    }
-    t = table_new(columns, ARRAY_LEN(columns));
-    json_array_foreach (json_object_get(body, "groups"), i, g)
-        add_row(t, g);
-    table_print(t, stdout);
-    return EXIT_OK;
+    return listing_run(cli, argc, argv,
+        &(struct listing){"/v1/groups", "groups", columns, ARRAY_LEN(columns), add_row});
 }
 
 static void set_limit(json_t *body, const char *key, const char *value)

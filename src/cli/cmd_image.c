@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/listing.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -80,36 +81,21 @@ static char *size_of(const json_t *i)
     return xstrdup(size_format(json_u64_or(i, "size", 0), text));
 }
 
+static void add_row(const struct cli *cli, struct table *t, const json_t *i)
+{
+    table_cell(t, text_member(i, "name"));
+    table_cell(t, size_of(i));
+    table_cell(t, layers_of(i));
+    table_cell(t, text_time(i, "created_at", cli->utc));
+    table_cell(t, text_member(i, "sessions"));
+    table_cell(t, xstrdup(json_bool_or(i, "pinned", false) ? "yes" : ""));
+    table_cell(t, text_member(i, "id"));
+}
+
 int cmd_image_ls(struct cli *cli, int argc, char **argv)
 {
-    static struct cli_plain o;
-    _cleanup_(table_freep) struct table *t = NULL;
-    _cleanup_(json_decrefp) json_t *body = NULL;
-    struct err err = ERR_INIT;
-    const json_t *i;
-    size_t n;
-    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
-
-    if (code != CLI_GO_ON)
-        return code;
-    if (api_get_all(cli, "/v1/images", "images", &body, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        api_print(cli, body);
-        return EXIT_OK;
-    }
-    t = table_new(columns, ARRAY_LEN(columns));
-    json_array_foreach (json_object_get(body, "images"), n, i) {
-        table_cell(t, text_member(i, "name"));
-        table_cell(t, size_of(i));
-        table_cell(t, layers_of(i));
-        table_cell(t, text_time(i, "created_at", cli->utc));
-        table_cell(t, text_member(i, "sessions"));
-        table_cell(t, xstrdup(json_bool_or(i, "pinned", false) ? "yes" : ""));
-        table_cell(t, text_member(i, "id"));
-    }
-    table_print(t, stdout);
-    return EXIT_OK;
+    return listing_run(cli, argc, argv,
+        &(struct listing){"/v1/images", "images", columns, ARRAY_LEN(columns), add_row});
 }
 
 int cmd_image_show(struct cli *cli, int argc, char **argv)

@@ -4,6 +4,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/hidden.h"
+#include "cli/listing.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -41,33 +42,18 @@ static const struct column columns[] = {
 };
 /* clang-format on */
 
+static void add_row(const struct cli *cli, struct table *t, const json_t *s)
+{
+    table_cell(t, text_member(s, "registry"));
+    table_cell(t, text_member(s, "username"));
+    table_cell(t, xstrdup(json_str_or(s, "owner", "(the cluster)")));
+    table_cell(t, text_time(s, "created_at", cli->utc));
+}
+
 int cmd_secret_ls(struct cli *cli, int argc, char **argv)
 {
-    static struct cli_plain o;
-    _cleanup_(table_freep) struct table *t = NULL;
-    _cleanup_(json_decrefp) json_t *body = NULL;
-    struct err err = ERR_INIT;
-    const json_t *s;
-    size_t i;
-    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
-
-    if (code != CLI_GO_ON)
-        return code;
-    if (api_get_all(cli, "/v1/secrets", "secrets", &body, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        api_print(cli, body);
-        return EXIT_OK;
-    }
-    t = table_new(columns, ARRAY_LEN(columns));
-    json_array_foreach (json_object_get(body, "secrets"), i, s) {
-        table_cell(t, text_member(s, "registry"));
-        table_cell(t, text_member(s, "username"));
-        table_cell(t, xstrdup(json_str_or(s, "owner", "(the cluster)")));
-        table_cell(t, text_time(s, "created_at", cli->utc));
-    }
-    table_print(t, stdout);
-    return EXIT_OK;
+    return listing_run(cli, argc, argv,
+        &(struct listing){"/v1/secrets", "secrets", columns, ARRAY_LEN(columns), add_row});
 }
 
 static int read_config(const char *path, json_t *body, struct err *err)

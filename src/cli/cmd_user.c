@@ -2,6 +2,7 @@
 #include "base/str.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/listing.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -34,32 +35,17 @@ static const struct column columns[] = {
 };
 /* clang-format on */
 
+static void add_row(const struct cli *cli, struct table *t, const json_t *u)
+{
+    table_cell(t, text_member(u, "name"));
+    table_cell(t, text_member(u, "role"));
+    table_cell(t, text_member(u, "uid"));
+}
+
 int cmd_user_ls(struct cli *cli, int argc, char **argv)
 {
-    static struct cli_plain o;
-    _cleanup_(table_freep) struct table *t = NULL;
-    _cleanup_(json_decrefp) json_t *body = NULL;
-    struct err err = ERR_INIT;
-    const json_t *u;
-    size_t i;
-    int rest, code = cli_parse(cli, argc, argv, &o, &rest);
-
-    if (code != CLI_GO_ON)
-        return code;
-    if (api_get_all(cli, "/v1/users", "users", &body, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        api_print(cli, body);
-        return EXIT_OK;
-    }
-    t = table_new(columns, ARRAY_LEN(columns));
-    json_array_foreach (json_object_get(body, "users"), i, u) {
-        table_cell(t, text_member(u, "name"));
-        table_cell(t, text_member(u, "role"));
-        table_cell(t, text_member(u, "uid"));
-    }
-    table_print(t, stdout);
-    return EXIT_OK;
+    return listing_run(cli, argc, argv,
+        &(struct listing){"/v1/users", "users", columns, ARRAY_LEN(columns), add_row});
 }
 
 /* The token goes to stdout alone, so that it can be kept: it is shown once. */
