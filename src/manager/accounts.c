@@ -7,17 +7,10 @@
 #include "base/clock.h"
 #include "base/strv.h"
 #include "manager/launch.h"
+#include "manager/state.h"
 #include "wire/account.h"
 
 /* --- the store ------------------------------------------------------------------------------ */
-
-static void put(struct manager *m, const char *kind, const char *id, json_t *body)
-{
-    _cleanup_free_ char *text = json_text(body);
-
-    store_put(m->store, &(struct store_doc){.kind = kind, .id = id, .body = text});
-    json_decref(body);
-}
 
 int accounts_load(
     struct manager *m, const json_t *body, const struct store_doc *doc, struct err *err)
@@ -117,7 +110,7 @@ int account_set(struct manager *m, const struct account *a, struct err *err)
     to = xnew(struct account);
     account_copy(to, a);
     free_account(map_set(&m->accounts, a->name, to));
-    put(m, "account", a->name, account_to_json_stored(a));
+    doc_put(m, (struct store_doc){.kind = "account", .id = a->name}, account_to_json_stored(a));
     store_event(m->store, "account.changed", a->name, "", "{}");
     sched_account_put(&m->sched, to);
     pass_want(m);
@@ -209,6 +202,6 @@ void account_charge(struct manager *m, const struct session *s, uint64_t until_u
     }
     account_use_add(u, work * weight_of(m, s) / BOOK_WEIGHT, s->each.gpus ? work : 0, until_usec,
         m->sched.options.order.half_life_usec);
-    put(m, "use", id, account_use_to_json_stored(u));
+    doc_put(m, (struct store_doc){.kind = "use", .id = id}, account_use_to_json_stored(u));
     tell_use(m, u);
 }

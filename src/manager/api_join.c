@@ -15,13 +15,6 @@
 #define TTL_MAX_USEC (7 * 24 * 60 * 60 * USEC_PER_SEC)
 #define INVITES_MAX 1000
 
-static void set_time(json_t *o, const char *key, uint64_t usec)
-{
-    char text[CLOCK_TEXT_MAX];
-
-    json_set_str(o, key, usec ? clock_format(usec, text) : NULL);
-}
-
 /* Answers itself when no certificate can be given. */
 static bool check_open(struct call *c)
 {
@@ -46,7 +39,7 @@ static json_t *invite_json(const struct invite *i)
     json_set_str(o, "node", i->node[0] ? i->node : NULL);
     json_set_str(o, "group", i->group[0] ? i->group : NULL);
     json_set_str(o, "by", i->by);
-    set_time(o, "until", i->until_usec);
+    api_set_time(o, "until", i->until_usec);
     return o;
 }
 
@@ -208,7 +201,7 @@ static json_t *certificate_json(const struct manager *m, const struct identity *
     json_set_str(o, "node", id->node);
     json_set_str(o, "cluster", m->cluster);
     json_set_str(o, "certificate", cert);
-    set_time(o, "until", id->until_usec);
+    api_set_time(o, "until", id->until_usec);
     return o;
 }
 
@@ -315,7 +308,7 @@ json_t *node_certificate_json(const struct manager *m, const char *node)
     if (!id)
         return json_null();
     o = json_object();
-    set_time(o, "joined", id->joined_usec);
-    set_time(o, "until", id->until_usec);
+    api_set_time(o, "joined", id->joined_usec);
+    api_set_time(o, "until", id->until_usec);
     return o;
 }

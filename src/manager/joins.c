@@ -4,18 +4,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "manager/listen.h"
+#include "manager/state.h"
 #include "wire/join.h"
 
 /* --- the store ---------------------------------------------------------------------------- */
-
-static void put(struct manager *m, struct store_doc doc, json_t *body)
-{
-    _cleanup_free_ char *text = json_text(body);
-
-    doc.body = text;
-    store_put(m->store, &doc);
-    json_decref(body);
-}
 
 static char *invite_id(const struct invite *i)
 {
@@ -32,7 +24,7 @@ static void invite_save(struct manager *m, const struct invite *i)
     json_set_str(body, "group", i->group);
     json_set_str(body, "by", i->by);
     json_set_u64(body, "until_usec", i->until_usec);
-    put(m, (struct store_doc){.kind = "invite", .id = id, .num = i->num}, body);
+    doc_put(m, (struct store_doc){.kind = "invite", .id = id, .num = i->num}, body);
 }
 
 void identity_save(struct manager *m, const struct identity *id)
@@ -42,7 +34,7 @@ void identity_save(struct manager *m, const struct identity *id)
     json_set_str(body, "mark", id->mark);
     json_set_u64(body, "joined_usec", id->joined_usec);
     json_set_u64(body, "until_usec", id->until_usec);
-    put(m, (struct store_doc){.kind = "identity", .id = id->node}, body);
+    doc_put(m, (struct store_doc){.kind = "identity", .id = id->node}, body);
 }
 
 static int load_invite(struct manager *m, const struct store_doc *doc, const json_t *body)

@@ -22,7 +22,7 @@
 
 /* --- saving ------------------------------------------------------------------------------- */
 
-static void put(struct manager *m, struct store_doc doc, json_t *body)
+void doc_put(struct manager *m, struct store_doc doc, json_t *body)
 {
     _cleanup_free_ char *text = json_text(body);
 
@@ -58,7 +58,7 @@ void session_save(struct manager *m, const struct session *s)
     json_t *body = json_object();
 
     assert(session_check(s, NULL) == 0);
-    put(m, doc, session_to_json_stored(s));
+    doc_put(m, doc, session_to_json_stored(s));
     json_set_u64(body, "num", s->num);
     json_set_str(body, "name", s->name);
     json_set_str(body, "state", session_state_name(s->state));
@@ -75,7 +75,7 @@ void node_save(struct manager *m, const struct mnode *n, const char *event)
 {
     json_t *body = json_object();
 
-    put(m,
+    doc_put(m,
         (struct store_doc){
             .kind = "node", .id = n->node.name, .state = node_state_name(n->node.state)},
         node_to_json_stored(&n->node));
@@ -106,13 +106,13 @@ void node_forget(struct manager *m, struct mnode *n)
 
 void group_save(struct manager *m, const struct group *g)
 {
-    put(m, (struct store_doc){.kind = "group", .id = g->name}, group_to_json_stored(g));
+    doc_put(m, (struct store_doc){.kind = "group", .id = g->name}, group_to_json_stored(g));
     emit(m, "group.changed", g->name, "", json_object());
 }
 
 void user_save(struct manager *m, const struct user *u)
 {
-    put(m, (struct store_doc){.kind = "user", .id = u->name}, user_to_json_stored(u));
+    doc_put(m, (struct store_doc){.kind = "user", .id = u->name}, user_to_json_stored(u));
     emit(m, "user.changed", u->name, u->name, json_object());
 }
 
@@ -129,7 +129,7 @@ void volume_save(struct manager *m, const struct volume *v)
     json_set_str(body, "name", v->name);
     json_set_str(body, "owner", v->owner);
     json_set_u64(body, "created_usec", v->created_usec);
-    put(m, (struct store_doc){.kind = "volume", .id = key, .owner = v->owner, .name = v->name},
+    doc_put(m, (struct store_doc){.kind = "volume", .id = key, .owner = v->owner, .name = v->name},
         body);
     emit(m, "volume.created", v->name, v->owner, json_object());
 }
@@ -146,14 +146,14 @@ void volume_forget(struct manager *m, struct volume *v)
 
 void image_save(struct manager *m, const struct image *i, const char *event)
 {
-    put(m, (struct store_doc){.kind = "image", .id = i->name}, image_to_json(i));
+    doc_put(m, (struct store_doc){.kind = "image", .id = i->name}, image_to_json(i));
     if (event)
         emit(m, event, i->name, "", json_object());
 }
 
 void setting_save(struct manager *m, const char *id, json_t *body)
 {
-    put(m, (struct store_doc){.kind = "setting", .id = id}, body);
+    doc_put(m, (struct store_doc){.kind = "setting", .id = id}, body);
     emit(m, "setting.changed", id, "", json_object());
 }
 
@@ -171,7 +171,7 @@ static void token_save(struct manager *m, const struct token *t)
 
     json_set_str(body, "user", t->user);
     json_set_bool(body, "agent", t->agent);
-    put(m, (struct store_doc){.kind = "token", .id = t->hash, .owner = t->user}, body);
+    doc_put(m, (struct store_doc){.kind = "token", .id = t->hash, .owner = t->user}, body);
 }
 
 void token_issue(struct manager *m, const char *user, bool agent, char text[TOKEN_TEXT_MAX])

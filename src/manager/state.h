@@ -15,6 +15,8 @@ void state_done(struct manager *m);
 void session_add(struct manager *m, struct session *s);
 void session_forget(struct manager *m, struct session *s);
 struct session *session_by_num(const struct manager *m, uint64_t num); /* live; NULL */
+/* Stage a document with this body, which is taken. */
+void doc_put(struct manager *m, struct store_doc doc, json_t *body);
 /* Stage the document, and an event that says what changed ("session.running", "node.up", ...). */
 void session_save(struct manager *m, const struct session *s);
 void node_save(struct manager *m, const struct mnode *n, const char *event);
