@@ -248,12 +248,15 @@ int join_main(int argc, char **argv)
     if (r == 0 && j.agent.help) {
         print_help();
         opt_print_help(table, stdout);
+        opt_free(table, &j);
         return 0;
     }
     if (r == 0)
         r = check_line(&j, argc - rest, &err);
-    if (r < 0)
+    if (r < 0) {
+        opt_free(table, &j);
         return usage(err_text(&err));
+    }
     url = front ? argv[1] : argv[rest];
     r = join(&j, url, &answer, &err);
     if (r == 0)

@@ -277,6 +277,7 @@ int main(int argc, char **argv)
     r = agent_config_read(&ag.config, argc, argv, &err);
     if (r < 0) {
         fprintf(stderr, "muster-agent: %s\n", err_text(&err));
+        agent_config_done(&ag.config);
         return 2;
     }
     if (ag.config.help || ag.config.version) {

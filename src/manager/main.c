@@ -145,6 +145,7 @@ int main(int argc, char **argv)
     r = manager_config_read(&m.config, argc, argv, &err);
     if (r < 0) {
         fprintf(stderr, "musterd: %s\n", err_text(&err));
+        manager_config_done(&m.config);
         return 2;
     }
     if (m.config.help) {

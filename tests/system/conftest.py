@@ -25,9 +25,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda number, frame: None)
 
-# A program that ends frees nothing; leaks are looked for by the unit tests.
-os.environ.setdefault("ASAN_OPTIONS", "detect_leaks=0")
-
 # What a running cluster keeps for its next session: an image's blobs stay mounted on a node (by loop
 # devices where they are on a tmpfs), and the node's own cgroup stays.
 KEPT_BY_NODES = (r"^mount \S+/run/n\d+/blob/",
